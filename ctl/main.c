@@ -27,19 +27,6 @@ static int run_at_once(const struct parsed *p)
     return -1;
 }
 
-/* The options of other programs: --complete of a shell (packaging/completion), and --man of the
- * build. false: the command line has none of them. */
-static bool for_programs(struct ctl *c, int argc, char **argv)
-{
-    if (strcmp(argv[1], "--man") == 0)
-        help_manual(argc > 2 ? argv[2] : NULL);
-    else if (strcmp(argv[1], "--complete") == 0)
-        complete_print(c, (const char *const *)argv + 2, argc - 2);
-    else
-        return false;
-    return true;
-}
-
 /* grapnel: the command line.
  *
  * Asks running processes over their control sockets, reads the configuration, and posts to
@@ -58,8 +45,11 @@ int main(int argc, char **argv)
     int code = 0;
 
     zsys_handler_set(NULL); /* Ctrl-C ends this program */
-    if (argc > 1 && for_programs(&c, argc, argv)) {
-        ;
+    if (argc > 1 && strcmp(argv[1], "--man") == 0) { /* for the build */
+        help_manual(argc > 2 ? argv[2] : NULL);
+    } else if (argc > 1 && strcmp(argv[1], "--complete") == 0) {
+        /* for shells: packaging/completion */
+        complete_print(&c, (const char *const *)argv + 2, argc - 2);
     } else if (options_parse(ctl_commands, argc, argv, &c.parsed, why) !=
                GR_OK) {
         code = complain(EXIT_USAGE, "%s", why);

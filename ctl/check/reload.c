@@ -42,7 +42,7 @@ static bool is_true(const json_t *row, const char *key)
     return json_is_true(json_object_get(row, key));
 }
 
-/* ---- what is wrong ---- */
+/* ---- errors ---- */
 
 /* {"an error":["ingress","dlqd"], …}: for each text in the lists `key` of the rows, the
  * processes that have it. */

@@ -88,24 +88,7 @@ void help_one(const struct command *c)
     printf("\nExamples\n%s", c->examples);
 }
 
-/* ---- the man page ---- */
-
-static void put_command(struct buf *b, const struct command *c)
-{
-    char *title = gr_printf("grapnel %s%s%s", c->name, *c->args ? " " : "",
-                            c->args),
-         *summary = gr_printf("%s.", c->summary);
-
-    manual_subsection(b, title);
-    manual_text(b, summary);
-    if (*c->help)
-        manual_text(b, c->help);
-    for (const struct option_spec *o = c->options; o->name; o++)
-        manual_entry(b, o->name, o->value, o->help);
-    manual_lines(b, c->examples);
-    free(title);
-    free(summary);
-}
+/* ---- the manual page ---- */
 
 static void put_manual(struct buf *b)
 {
@@ -125,8 +108,21 @@ static void put_manual(struct buf *b)
         manual_entry(b, globals[i].word + strspn(globals[i].word, " "),
                      globals[i].value, globals[i].help);
     manual_section(b, "COMMANDS");
-    for (const struct command *c = ctl_commands; c->name; c++)
-        put_command(b, c);
+    for (const struct command *c = ctl_commands; c->name; c++) {
+        char *title = gr_printf("grapnel %s%s%s", c->name, *c->args ? " " : "",
+                                c->args),
+             *summary = gr_printf("%s.", c->summary);
+
+        manual_subsection(b, title);
+        manual_text(b, summary);
+        if (*c->help)
+            manual_text(b, c->help);
+        for (const struct option_spec *o = c->options; o->name; o++)
+            manual_entry(b, o->name, o->value, o->help);
+        manual_lines(b, c->examples);
+        free(title);
+        free(summary);
+    }
     manual_section(b, "EXIT STATUS");
     for (size_t i = 0; i < COUNT_OF(codes); i++)
         manual_entry(b, codes[i].code, NULL, codes[i].help);

@@ -117,14 +117,6 @@ static bool is_there(struct ctl *c, const char *option, struct conf_near *near)
                  NULL, near);
 }
 
-/* Patterns, and names that no list has: "-" is the source of requests to an unknown source,
- * and a backfill's endpoint is not in the configuration. */
-static bool is_special(const char *name)
-{
-    return strchr(name, '*') || strcmp(name, "-") == 0 ||
-           strncmp(name, BACKFILL_PREFIX, strlen(BACKFILL_PREFIX)) == 0;
-}
-
 int unknown_filter(struct ctl *c, const char *const *options)
 {
     char hint[100];
@@ -132,7 +124,12 @@ int unknown_filter(struct ctl *c, const char *const *options)
     for (; *options; options++) {
         struct conf_near near = {.text = parsed_value(&c->parsed, *options)};
 
-        if (!near.text || is_special(near.text) || is_there(c, *options, &near))
+        /* Patterns, and names that no list has: "-" is the source of requests to an
+         * unknown source, and the configuration does not have a backfill's endpoint. */
+        if (!near.text || strchr(near.text, '*') ||
+            strcmp(near.text, "-") == 0 ||
+            strncmp(near.text, BACKFILL_PREFIX, strlen(BACKFILL_PREFIX)) == 0 ||
+            is_there(c, *options, &near))
             continue;
         return complain(
             EXIT_REFUSED, "nothing was found: there is no %s \"%s\"%s",

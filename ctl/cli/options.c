@@ -59,20 +59,6 @@ static const struct option_spec *find_option(const struct command *c,
     return NULL;
 }
 
-/* Whether any command has this option with a value, so that, before the command is known, the
- * next word is taken for its value. */
-static bool any_takes_value(const struct command *commands, const char *name,
-                            size_t n)
-{
-    for (const struct command *c = commands; c->name; c++) {
-        const struct option_spec *o = find_option(c, name, n);
-
-        if (o && o->value)
-            return true;
-    }
-    return false;
-}
-
 static bool is_option(const char *word)
 {
     return word[0] == '-' && word[1];
@@ -96,6 +82,8 @@ static size_t split(const char *word, const char **value)
 
 /* ---- words ---- */
 
+/* Takes the words that are not options. An option has a value if any command has it with a
+ * value, because the command is not known yet. */
 static void take_words(struct option_reading *r)
 {
     const char *value;
@@ -103,6 +91,7 @@ static void take_words(struct option_reading *r)
     r->out->args = gr_alloc(((size_t)r->argc + 1) * sizeof *r->out->args);
     for (int i = 1; i < r->argc; i++) {
         const char *word = r->argv[i];
+        bool takes_value;
         int global;
         size_t n;
 
@@ -117,8 +106,13 @@ static void take_words(struct option_reading *r)
         }
         n = split(word, &value);
         global = find_global(word, n);
-        if (!value && ((global >= 0 && globals[global].value) ||
-                       any_takes_value(r->commands, word, n)))
+        takes_value = global >= 0 && globals[global].value;
+        for (const struct command *c = r->commands; c->name; c++) {
+            const struct option_spec *o = find_option(c, word, n);
+
+            takes_value |= o && o->value;
+        }
+        if (!value && takes_value)
             i++;
     }
 }
@@ -164,32 +158,6 @@ static gr_rc find_command(struct option_reading *r)
 }
 
 /* ---- options ---- */
-
-static gr_rc take_global(struct option_reading *r, int global,
-                         const char *value)
-{
-    switch ((enum global)global) {
-    case GLOBAL_CONFIG:
-        r->out->config = value;
-        break;
-    case GLOBAL_RUN_DIR:
-        r->out->run_dir = value;
-        break;
-    case GLOBAL_JSON:
-        r->out->json = true;
-        break;
-    case GLOBAL_LOCAL:
-        r->out->local = true;
-        break;
-    case GLOBAL_HELP:
-        r->out->help = true;
-        break;
-    case GLOBAL_VERSION:
-        r->out->version = true;
-        break;
-    }
-    return GR_OK;
-}
 
 /* A mistyped second word of a name looks like an argument: "dlq shwo ID",
  * "endpoints puase crm". true: `why` contains the hint. */
@@ -255,8 +223,28 @@ static gr_rc take_option(struct option_reading *r, int *i)
                  o ? ": " : "", o ? o->value : "");
         return GR_REFUSE;
     }
-    if (global >= 0)
-        return take_global(r, global, value);
+    switch (global) {
+    case GLOBAL_CONFIG:
+        r->out->config = value;
+        return GR_OK;
+    case GLOBAL_RUN_DIR:
+        r->out->run_dir = value;
+        return GR_OK;
+    case GLOBAL_JSON:
+        r->out->json = true;
+        return GR_OK;
+    case GLOBAL_LOCAL:
+        r->out->local = true;
+        return GR_OK;
+    case GLOBAL_HELP:
+        r->out->help = true;
+        return GR_OK;
+    case GLOBAL_VERSION:
+        r->out->version = true;
+        return GR_OK;
+    default: /* an option of the command */
+        break;
+    }
     if (r->out->values[o - r->out->command->options]) {
         snprintf(r->why, 400, "%s is given twice", o->name);
         return GR_REFUSE;

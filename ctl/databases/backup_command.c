@@ -9,20 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void print_row(struct ctl *c, const json_t *row)
-{
-    bool ok = json_is_true(json_object_get(row, "ok"));
-    char bytes[32];
-
-    printf("%-14s %s%s%s", text_of(row, "process"),
-           colour_on(ok ? GREEN : RED, c->colour), ok ? "copied" : "failed",
-           colour_off(ok ? GREEN : RED, c->colour));
-    if (*text_of(row, "path"))
-        printf("  %s, %s", text_of(row, "path"),
-               human_bytes(integer_of(row, "bytes"), bytes));
-    printf("%s%s\n", ok ? "" : ": ", ok ? "" : text_of(row, "error"));
-}
-
 /* Whether the folder has databases: `restore` would take copies of two days for one backup. */
 static bool holds_databases(const char *path)
 {
@@ -108,7 +94,20 @@ int run_backup(struct ctl *c)
     if (c->json)
         print_json(json_incref(rows));
     else
-        json_array_foreach(rows, i, row) print_row(c, row);
+        json_array_foreach(rows, i, row)
+        {
+            bool ok = json_is_true(json_object_get(row, "ok"));
+            char bytes[32];
+
+            printf("%-14s %s%s%s", text_of(row, "process"),
+                   colour_on(ok ? GREEN : RED, c->colour),
+                   ok ? "copied" : "failed",
+                   colour_off(ok ? GREEN : RED, c->colour));
+            if (*text_of(row, "path"))
+                printf("  %s, %s", text_of(row, "path"),
+                       human_bytes(integer_of(row, "bytes"), bytes));
+            printf("%s%s\n", ok ? "" : ": ", ok ? "" : text_of(row, "error"));
+        }
     fflush(stdout);
     code = complain_all_away(c, rows, "reached");
     json_decref(rows);

@@ -457,24 +457,6 @@ static bool swap(struct restore *r)
 
 /* ---- output ---- */
 
-static json_t *copies_json(const struct restore *r)
-{
-    json_t *out = json_array();
-
-    for (size_t i = 0; i < r->count; i++) {
-        const struct copy *c = &r->copies[i];
-
-        json_array_append_new(
-            out, json_pack("{s:s, s:o, s:I, s:b, s:o, s:i}", "process", c->name,
-                           "copied_at", json_time(c->copied_ms), "bytes",
-                           (json_int_t)c->bytes, "replaced", c->replaced,
-                           "requests_lost",
-                           c->lost < 0 ? json_null() : json_integer(c->lost),
-                           "schema_version", c->version));
-    }
-    return out;
-}
-
 static void print_copies(struct ctl *ctl, const struct restore *r)
 {
     char since[RFC3339_BYTES], bytes[32], ago[32];
@@ -510,13 +492,6 @@ static void print_copies(struct ctl *ctl, const struct restore *r)
                r->aside);
 }
 
-static bool is_ready(struct restore *r, const char *const *names)
-{
-    return (*names ? take_named(r, names) : find_all(r)) &&
-           finishes_earlier(r) && are_known(r) && take_locks(r) &&
-           make_all_ready(r);
-}
-
 static bool is_same_folder(const char *one, const char *other)
 {
     struct stat a, b;
@@ -549,10 +524,13 @@ static bool is_owner(const struct restore *r)
 int run_restore(struct ctl *c)
 {
     static const char *const keys[] = {"state_dir", NULL};
+    const char *const *names = c->parsed.args + 1;
     struct restore r = {0};
+    json_t *copies;
     int code = EXIT_REFUSED;
 
     need_settings(c, keys, "nothing was restored");
+    copies = json_array();
     r.from = c->parsed.args[0];
     r.state_dir = c->settings->state_dir;
     r.staging = gr_printf("%s/restore.new", r.state_dir);
@@ -566,16 +544,28 @@ int run_restore(struct ctl *c)
                  "%s is a working folder of this command, which it empties "
                  "first: give the folder of the backup",
                  r.from);
-    else if (is_owner(&r) && is_ready(&r, c->parsed.args + 1) &&
-             (r.in_place || swap(&r))) {
+    else if (is_owner(&r) && (*names ? take_named(&r, names) : find_all(&r)) &&
+             finishes_earlier(&r) && are_known(&r) && take_locks(&r) &&
+             make_all_ready(&r) && (r.in_place || swap(&r)))
         code = 0;
-        if (c->json)
-            print_json(json_pack("{s:o, s:o}", "replaced_files",
-                                 r.aside ? json_string(r.aside) : json_null(),
-                                 "processes", copies_json(&r)));
-        else
-            print_copies(c, &r);
-    }
+    if (!code && !c->json)
+        print_copies(c, &r);
+    for (size_t i = 0; !code && c->json && i < r.count; i++)
+        json_array_append_new(
+            copies,
+            json_pack("{s:s, s:o, s:I, s:b, s:o, s:i}", "process",
+                      r.copies[i].name, "copied_at",
+                      json_time(r.copies[i].copied_ms), "bytes",
+                      (json_int_t)r.copies[i].bytes, "replaced",
+                      r.copies[i].replaced, "requests_lost",
+                      r.copies[i].lost < 0 ? json_null()
+                                           : json_integer(r.copies[i].lost),
+                      "schema_version", r.copies[i].version));
+    if (!code && c->json)
+        print_json(json_pack("{s:o, s:O}", "replaced_files",
+                             r.aside ? json_string(r.aside) : json_null(),
+                             "processes", copies));
+    json_decref(copies);
     for (size_t i = 0; i < r.count; i++)
         free(r.copies[i].name);
     free(r.copies);

@@ -75,29 +75,7 @@ static json_t *of_file(const char *path, const char *name)
     return row;
 }
 
-/* Has the process check its database; if it is down, checks the file here. */
-static json_t *of_process(struct ctl *c, const char *name, const char *state)
-{
-    char why[200];
-    bool unreachable;
-    json_t *row, *found;
-    char *path;
-
-    if (process_listens(c, name, why)) {
-        found = ask(c, name, "verify", NULL, VERIFY_MS, &unreachable, why);
-        if (!found)
-            return failed(name, why);
-        row = json_pack("{s:s, s:s}", "process", name, "by", name);
-        json_object_update(row, found);
-        json_decref(found);
-        return row;
-    }
-    path = gr_printf("%s/%s.db", state, name);
-    row = access(path, R_OK) == 0 ? of_file(path, name) : failed(name, why);
-    free(path);
-    return row;
-}
-
+/* Has each process check its database; checks the file of a process that is down here. */
 static json_t *of_all(struct ctl *c)
 {
     static const char *const keys[] = {"state_dir", NULL};
@@ -110,10 +88,30 @@ static json_t *of_all(struct ctl *c)
         "the databases of processes that are down");
     need_run_dir(c);
     processes_find(c, &p);
-    for (size_t i = 0; i < p.count; i++)
-        if (is_selected(c, p.names[i]))
-            json_array_append_new(
-                rows, of_process(c, p.names[i], c->settings->state_dir));
+    for (size_t i = 0; i < p.count; i++) {
+        char *path = gr_printf("%s/%s.db", c->settings->state_dir, p.names[i]);
+        json_t *row = NULL, *found;
+        bool unreachable;
+        char why[200];
+
+        if (!is_selected(c, p.names[i])) {
+            ;
+        } else if (process_listens(c, p.names[i], why)) {
+            found = ask(c, p.names[i], "verify", NULL, VERIFY_MS, &unreachable,
+                        why);
+            row = found ? json_pack("{s:s, s:s}", "process", p.names[i], "by",
+                                    p.names[i])
+                        : failed(p.names[i], why);
+            json_object_update(row, found);
+            json_decref(found);
+        } else {
+            row = access(path, R_OK) == 0 ? of_file(path, p.names[i])
+                                          : failed(p.names[i], why);
+        }
+        if (row)
+            json_array_append_new(rows, row);
+        free(path);
+    }
     processes_fini(&p);
     return rows;
 }

@@ -12,22 +12,6 @@
 /* Added to the timeout of the attempt. */
 enum { MARGIN_MS = 10 * 1000 };
 
-static const struct endpoint_settings *find(struct ctl *c, const char *name)
-{
-    const struct settings *s = c->settings;
-    const struct endpoint_settings *e = settings_endpoint(s, name);
-    struct conf_near near = {.text = name};
-    char hint[100];
-
-    if (e)
-        return e;
-    for (size_t i = 0; i < s->endpoint_count; i++)
-        conf_near_try(&near, s->endpoints[i].name);
-    complain(EXIT_REFUSED, "there is no endpoint \"%s\"%s", name,
-             conf_near_hint(&near, hint));
-    return NULL;
-}
-
 /* The endpoint's configuration with its secrets, which are wiped from this process. */
 static json_t *question(const struct endpoint_settings *e)
 {
@@ -118,7 +102,9 @@ int run_endpoints_test(struct ctl *c)
 {
     static const char *const keys[] = {"endpoint_defaults", "endpoints",
                                        "retry_policies", "include", NULL};
+    struct conf_near near = {.text = c->parsed.args[0]};
     const struct endpoint_settings *e;
+    char hint[100];
     json_t *reply;
     bool delivered;
     int code = 0;
@@ -127,9 +113,13 @@ int run_endpoints_test(struct ctl *c)
                   "endpoints test needs `endpoints`, `endpoint_defaults` and "
                   "`retry_policies` of the configuration with their secrets: "
                   "run it as a user and in an environment that can read them");
-    e = find(c, c->parsed.args[0]);
-    if (!e)
-        return EXIT_REFUSED;
+    e = settings_endpoint(c->settings, near.text);
+    if (!e) {
+        for (size_t i = 0; i < c->settings->endpoint_count; i++)
+            conf_near_try(&near, c->settings->endpoints[i].name);
+        return complain(EXIT_REFUSED, "there is no endpoint \"%s\"%s",
+                        near.text, conf_near_hint(&near, hint));
+    }
     reply = ask_one(c, e, &code);
     if (!reply)
         return code;

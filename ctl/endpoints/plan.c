@@ -92,24 +92,6 @@ static int64_t live(struct load *l, const struct retry_policy *policy,
     return -1;
 }
 
-static void note(struct load *l, int64_t after_ms)
-{
-    size_t second = (size_t)(after_ms / SECOND_MS);
-
-    if (second >= l->second_count) {
-        size_t capacity = second + second / 2 + 64;
-
-        l->seconds = gr_realloc(l->seconds, capacity * sizeof *l->seconds);
-        for (size_t i = l->second_count; i < capacity; i++)
-            l->seconds[i] = 0;
-        l->second_count = capacity;
-    }
-    l->seconds[second]++;
-    l->delivered++;
-    if (after_ms > l->last_ms)
-        l->last_ms = after_ms;
-}
-
 static int64_t percentile(const struct load *l, int percent)
 {
     int64_t seen = 0;
@@ -131,12 +113,25 @@ void load_make(struct load *l, const struct retry_policy *policy,
 
     *l = (struct load){0};
     for (int64_t i = 0; i < events; i++) {
-        int64_t at_ms = live(l, policy, outage_ms, &seed);
+        int64_t after_ms = live(l, policy, outage_ms, &seed) - outage_ms;
+        size_t second = (size_t)(after_ms / SECOND_MS);
 
-        if (at_ms < 0)
+        if (after_ms < 0) {
             l->dead++;
-        else
-            note(l, at_ms - outage_ms);
+            continue;
+        }
+        if (second >= l->second_count) {
+            size_t capacity = second + second / 2 + 64;
+
+            l->seconds = gr_realloc(l->seconds, capacity * sizeof *l->seconds);
+            for (size_t k = l->second_count; k < capacity; k++)
+                l->seconds[k] = 0;
+            l->second_count = capacity;
+        }
+        l->seconds[second]++;
+        l->delivered++;
+        if (after_ms > l->last_ms)
+            l->last_ms = after_ms;
     }
     l->second_count = l->delivered ? (size_t)(l->last_ms / SECOND_MS) + 1 : 0;
     for (size_t i = 0; i < l->second_count; i++)

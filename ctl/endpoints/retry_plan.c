@@ -84,11 +84,12 @@ static json_t *load_json(const struct load *l, const struct load *even,
 
 /* ---- text output ---- */
 
-static void print_waits(struct ctl *c, const struct plan *p)
+static void print_plan(struct ctl *c, const struct retry_policy *policy,
+                       const struct plan *p)
 {
     static const char *const heads[] = {"ATTEMPT", "WAIT", "WITH JITTER",
                                         "AFTER THE FIRST", NULL};
-    char wait[32], min[32], max[32], at[32];
+    char wait[32], min[32], max[32], at[32], budget[32];
     struct table t;
 
     table_init(&t, heads);
@@ -108,12 +109,6 @@ static void print_waits(struct ctl *c, const struct plan *p)
     table_fini(&t);
     if (p->count > SHOWN)
         printf("… and %zu more\n", p->count - SHOWN);
-}
-
-static void print_end(const struct retry_policy *policy, const struct plan *p)
-{
-    char at[32], budget[32];
-
     human_ms(p->attempts[p->count - 1].at_ms, at);
     if (p->cut)
         printf("The retries do not end: there were %zu attempts in %s.\n",
@@ -226,8 +221,7 @@ int run_retry_plan(struct ctl *c)
                                    : json_null());
         print_json(doc);
     } else {
-        print_waits(c, &plan);
-        print_end(policy, &plan);
+        print_plan(c, policy, &plan);
         if (events)
             print_load(c, &load, &even, events, outage_ms);
     }

@@ -70,16 +70,6 @@ json_t *show_fetch(struct ctl *c, const char *process, const char *what,
     return first;
 }
 
-/* What the sequencer knows of the event; NULL: nothing, or it does not respond. */
-static json_t *find_event(struct ctl *c, const char *id)
-{
-    bool unreachable;
-    char why[200];
-
-    return ask(c, "sequencer", "trace", json_pack("{s:s}", "id", id), ASK_MS,
-               &unreachable, why);
-}
-
 static const char *string_of(const json_t *o, const char *key)
 {
     const char *text = json_string_value(json_object_get(o, key));
@@ -152,29 +142,12 @@ static json_t *fetch_request(struct ctl *c, const json_t *event, const char *id,
     return best;
 }
 
-/* "X-Gitlab-Token, query:token": the places of the tokens that ingress masked; the caller's. */
-static char *masked_places(const json_t *r)
-{
-    char *all = gr_strdup("");
-    json_t *place;
-    size_t i;
-
-    json_array_foreach(json_object_get(r, "masked"), i, place)
-    {
-        char *safe = harmless(json_string_value(place)), *before = all;
-
-        all = gr_printf("%s%s%s", before, i ? ", " : "", safe);
-        free(before);
-        free(safe);
-    }
-    return all;
-}
-
 /* Prints the request in the form that the options ask for. Returns the exit code. */
 static int print_request(struct ctl *c, const json_t *r, struct bytes body)
 {
     bool headers = parsed_value(&c->parsed, "--headers");
-    char *masked = masked_places(r);
+    char *places = join_strings(json_object_get(r, "masked"), SIZE_MAX);
+    char *masked = harmless(places); /* "X-Gitlab-Token, query:token" */
     int code = 0;
 
     if (parsed_value(&c->parsed, "--raw")) {
@@ -205,6 +178,7 @@ static int print_request(struct ctl *c, const json_t *r, struct bytes body)
         }
     }
     free(masked);
+    free(places);
     return code;
 }
 
@@ -229,15 +203,17 @@ int run_show(struct ctl *c)
 {
     bool attempt = parsed_value(&c->parsed, "--attempt");
     struct buf raw = {0};
-    json_t *event, *r;
+    json_t *event, *r; /* NULL: unknown, or not readable */
+    bool unreachable;
     const char *ours;
+    char *id, why[200];
     int code = 0;
-    char *id;
 
     if (wrong_options(c))
         return complain(EXIT_USAGE, "%s", wrong_options(c));
     id = trace_event_id(c->parsed.args[0]);
-    event = find_event(c, id);
+    event = ask(c, "sequencer", "trace", json_pack("{s:s}", "id", id), ASK_MS,
+                &unreachable, why);
     ours = *string_of(event, "id") ? string_of(event, "id") : id;
     if (json_object_get(event, "matches")) {
         code = trace_print_matches(c, event);

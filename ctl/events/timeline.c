@@ -42,23 +42,6 @@ static const char *text(const json_t *object, const char *key)
     return s ? s : "";
 }
 
-/* "attempt 2 at crm: retrying, responded 503" */
-static json_t *attempt_entry(const json_t *attempt)
-{
-    const char *error = text(attempt, "error");
-    char *what = gr_printf(
-        "attempt %lld at %s: %s%s%s",
-        (long long)json_integer_value(json_object_get(attempt, "n")),
-        text(attempt, "endpoint"), text(attempt, "outcome"), *error ? ", " : "",
-        error);
-    json_t *out = json_pack("{s:O?, s:s, s:s}", "at",
-                            json_object_get(attempt, "at"), "process",
-                            text(attempt, "deliverer"), "what", what);
-
-    free(what);
-    return out;
-}
-
 void timeline_add_attempts(json_t *timeline, const json_t *event,
                            const json_t *reply)
 {
@@ -70,8 +53,20 @@ void timeline_add_attempts(json_t *timeline, const json_t *event,
     json_array_foreach(json_object_get(reply, "attempts"), i, attempt)
     {
         told = told_of(event, attempt);
-        if (!told)
-            json_array_append_new(timeline, attempt_entry(attempt));
+        if (!told) { /* "attempt 2 at crm: retrying, responded 503" */
+            const char *error = text(attempt, "error");
+            char *what = gr_printf(
+                "attempt %lld at %s: %s%s%s",
+                (long long)json_integer_value(json_object_get(attempt, "n")),
+                text(attempt, "endpoint"), text(attempt, "outcome"),
+                *error ? ", " : "", error);
+
+            json_array_append_new(
+                timeline, json_pack("{s:O?, s:s, s:s}", "at",
+                                    json_object_get(attempt, "at"), "process",
+                                    text(attempt, "deliverer"), "what", what));
+            free(what);
+        }
         for (k = 0; told && k < COUNT_OF(keys); k++)
             if (json_object_get(attempt, keys[k]))
                 json_object_set(told, keys[k],

@@ -231,25 +231,6 @@ static void print_deliveries(struct ctl *c, const json_t *deliveries)
     }
 }
 
-/* The request in ingress, of an event that the sequencer does not report. */
-static void print_stored(const struct tracing *t)
-{
-    char bytes[32];
-
-    if (!t->stored)
-        return;
-    printf("  event      %s\n", text_of(t->stored, "id"));
-    printf("  source     %s\n", text_of(t->stored, "source"));
-    printf("  received   %s %s from %s, %s\n",
-           time_of(t->stored, "received_at"), when_zone(),
-           text_of(t->stored, "remote"),
-           human_bytes(integer_of(t->stored, "body_bytes"), bytes));
-    printf("  status     %s\n", t->handed_on
-                                    ? "processed by the sequencer"
-                                    : "accepted: stored by ingress, not yet "
-                                      "processed by the sequencer");
-}
-
 /* Whether nothing is known but that ingress refused requests with this id. */
 static bool only_rejected(const struct tracing *t)
 {
@@ -273,6 +254,7 @@ static void print_trace(struct tracing *t)
         {0}};
     const json_t *events = json_object_get(t->event, "events");
     size_t rejects = json_array_size(t->rejects), i;
+    char bytes[32];
     json_t *name;
 
     if (t->event) {
@@ -289,7 +271,18 @@ static void print_trace(struct tracing *t)
                : t->handed_on ? "had it; it has ended and was deleted from the "
                                 "history (history.keep)"
                               : "does not have it (yet)");
-        print_stored(t);
+        if (t->stored) {
+            printf("  event      %s\n", text_of(t->stored, "id"));
+            printf("  source     %s\n", text_of(t->stored, "source"));
+            printf("  received   %s %s from %s, %s\n",
+                   time_of(t->stored, "received_at"), when_zone(),
+                   text_of(t->stored, "remote"),
+                   human_bytes(integer_of(t->stored, "body_bytes"), bytes));
+            printf("  status     %s\n",
+                   t->handed_on ? "processed by the sequencer"
+                                : "accepted: stored by ingress, not yet "
+                                  "processed by the sequencer");
+        }
     }
     if (json_array_size(t->timeline)) {
         printf("\nTimeline\n");

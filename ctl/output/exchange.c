@@ -79,29 +79,26 @@ struct bytes exchange_bytes(const json_t *text)
                           json_string_length(text)};
 }
 
-/* Line ends and tabs are harmless, too. */
-static bool is_harmless(struct bytes body)
-{
-    char *text = gr_strndup(body.p, body.n), *safe;
-    bool same = utf8_valid(body) && strlen(text) == body.n;
-
-    for (char *p = text; *p; p++)
-        if (*p == '\n' || *p == '\t')
-            *p = ' ';
-    safe = harmless(text);
-    same = same && strcmp(safe, text) == 0;
-    free(safe);
-    free(text);
-    return same;
-}
-
 int exchange_raw(struct bytes body)
 {
-    if (isatty(STDOUT_FILENO) && !is_harmless(body))
-        return complain(EXIT_REFUSED,
-                        "the body has control characters or is not text, and "
-                        "could control this terminal: write it to a file "
-                        "(--raw > FILE), or show it escaped, without --raw");
+    if (isatty(STDOUT_FILENO)) {
+        char *text = gr_strndup(body.p, body.n), *safe;
+        bool clean = utf8_valid(body) && strlen(text) == body.n;
+
+        for (char *p = text; *p; p++)
+            if (*p == '\n' || *p == '\t') /* these are harmless, too */
+                *p = ' ';
+        safe = harmless(text);
+        clean = clean && strcmp(safe, text) == 0;
+        free(safe);
+        free(text);
+        if (!clean)
+            return complain(EXIT_REFUSED,
+                            "the body has control characters or is not text, "
+                            "and could control this terminal: write it to a "
+                            "file (--raw > FILE), or show it escaped, without "
+                            "--raw");
+    }
     fwrite(body.p, 1, body.n, stdout);
     if (fflush(stdout) != 0)
         return complain(EXIT_REFUSED, "the body could not be written");

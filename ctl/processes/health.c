@@ -28,26 +28,6 @@ static json_t *row_of(const struct ctl *c, const struct question *q)
     return row;
 }
 
-static bool is_good(const json_t *row, bool ready)
-{
-    return json_is_true(json_object_get(row, ready ? "ready" : "alive"));
-}
-
-static void print_row(const struct ctl *c, const json_t *row, bool ready)
-{
-    const char *name = text_of(row, "process"), *state = text_of(row, "state");
-
-    if (!json_is_true(json_object_get(row, "alive")))
-        complain(0, "%s: %s (run_dir is %s)", name, text_of(row, "error"),
-                 c->run_dir);
-    else if (!is_good(row, ready))
-        complain(0, "%s: not ready: %s", name, state);
-    else if (!json_is_true(json_object_get(row, "ready")))
-        printf("%s: alive, not ready: %s\n", name, state);
-    else
-        printf("%s: %s; %s waiting\n", name, state, text_of(row, "waiting"));
-}
-
 int run_health(struct ctl *c)
 {
     size_t count = (size_t)c->parsed.arg_count, i;
@@ -81,10 +61,25 @@ int run_health(struct ctl *c)
     free(all);
     json_array_foreach(rows, i, row)
     {
-        if (!c->json)
-            print_row(c, row, ready);
-        if (!is_good(row, ready))
+        const char *name = text_of(row, "process"),
+                   *state = text_of(row, "state");
+        bool alive = json_is_true(json_object_get(row, "alive")),
+             works = json_is_true(json_object_get(row, "ready"));
+
+        if (ready ? !works : !alive)
             code = EXIT_UNAVAILABLE;
+        if (c->json)
+            continue;
+        if (!alive)
+            complain(0, "%s: %s (run_dir is %s)", name, text_of(row, "error"),
+                     c->run_dir);
+        else if (ready && !works)
+            complain(0, "%s: not ready: %s", name, state);
+        else if (!works)
+            printf("%s: alive, not ready: %s\n", name, state);
+        else
+            printf("%s: %s; %s waiting\n", name, state,
+                   text_of(row, "waiting"));
     }
     if (c->json)
         print_json(json_incref(rows));

@@ -31,22 +31,6 @@ static void print_value(const json_t *v)
     free(text);
 }
 
-static void print_series(const char *process, json_t *series)
-{
-    json_t *label, *value = json_object_get(series, "value");
-    const char *key, *comma = "";
-
-    printf("%-14s %s{", process, text_of(series, "name"));
-    json_object_foreach(json_object_get(series, "labels"), key, label)
-    {
-        printf("%s%s=\"%s\"", comma, key,
-               text_of(json_object_get(series, "labels"), key));
-        comma = ",";
-    }
-    printf("}%s", value ? "" : " sum");
-    print_value(value ? value : json_object_get(series, "sum"));
-}
-
 static void print_frame(const struct ctl *c, json_t *frame)
 {
     char *process = gr_strdup(text_of(frame, "process"));
@@ -64,7 +48,20 @@ static void print_frame(const struct ctl *c, json_t *frame)
             print_value(v);
         }
         json_array_foreach(json_object_get(frame, "series"), i, v)
-            print_series(process, v);
+        {
+            const json_t *value = json_object_get(v, "value");
+            json_t *labels = json_object_get(v, "labels"), *label;
+            const char *comma = "";
+
+            printf("%-14s %s{", process, text_of(v, "name"));
+            json_object_foreach(labels, name, label)
+            {
+                printf("%s%s=\"%s\"", comma, name, text_of(labels, name));
+                comma = ",";
+            }
+            printf("}%s", value ? "" : " sum");
+            print_value(value ? value : json_object_get(v, "sum"));
+        }
     }
     free(process);
     fflush(stdout);

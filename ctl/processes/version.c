@@ -88,31 +88,11 @@ static json_t *ask_them(struct ctl *c)
     return rows;
 }
 
-static void print_versions(struct ctl *c, const json_t *rows)
-{
-    json_t *row;
-    size_t i;
-
-    printf("grapnel %s\n", GRAPNEL_VERSION);
-    if (!c->run_dir)
-        printf("The processes are not shown: run_dir is unknown; set it with "
-               "--run-dir DIR or $GRAPNEL_RUN_DIR.\n");
-    json_array_foreach(rows, i, row)
-    {
-        const char *version = text_of(row, "version");
-
-        printf("%s%-14s %s%s\n", colour_on(YELLOW, c->colour && is_other(row)),
-               text_of(row, "process"),
-               *version ? version : text_of(row, "error"),
-               colour_off(YELLOW, c->colour && is_other(row)));
-    }
-    version_print_mixed(c, rows);
-}
-
 int run_version(struct ctl *c)
 {
     struct buf errors;
-    json_t *rows;
+    json_t *rows, *row;
+    size_t i;
 
     buf_init(&errors, VERSION_ERRORS_BYTES);
     rows = find_run_dir(c, &errors) ? ask_them(c) : json_array();
@@ -123,7 +103,20 @@ int run_version(struct ctl *c)
             c->run_dir ? json_text_of(c->run_dir) : json_null(), "mixed",
             version_is_mixed(rows), "processes", rows));
     else
-        print_versions(c, rows);
+        printf("grapnel %s\n", GRAPNEL_VERSION);
+    if (!c->json && !c->run_dir)
+        printf("The processes are not shown: run_dir is unknown; set it with "
+               "--run-dir DIR or $GRAPNEL_RUN_DIR.\n");
+    for (i = 0; !c->json && (row = json_array_get(rows, i)); i++) {
+        const char *version = text_of(row, "version");
+
+        printf("%s%-14s %s%s\n", colour_on(YELLOW, c->colour && is_other(row)),
+               text_of(row, "process"),
+               *version ? version : text_of(row, "error"),
+               colour_off(YELLOW, c->colour && is_other(row)));
+    }
+    if (!c->json)
+        version_print_mixed(c, rows);
     json_decref(rows);
     return 0;
 }

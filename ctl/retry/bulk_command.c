@@ -159,26 +159,6 @@ static bool do_all(struct bulk *b, int *code)
     return !interrupted;
 }
 
-static int print_done(const struct bulk *b)
-{
-    int code;
-
-    if (b->c->json)
-        print_json(json_pack("{s:O, s:O}", b->deed->done, b->ids, "refused",
-                             b->refused));
-    else
-        printf("%lld %s\n", (long long)b->done, b->deed->done);
-    if (b->refused_count)
-        complain(EXIT_REFUSED, "%lld dead letter%s refused%s: %s",
-                 (long long)b->refused_count,
-                 b->refused_count == 1 ? " was" : "s were",
-                 b->refused_count == 1 ? "" : ", the first one because",
-                 b->why);
-    fflush(stdout);
-    code = b->total ? 0 : unknown_filter(b->c, filters);
-    return b->refused_count ? EXIT_REFUSED : code;
-}
-
 static int run_all(struct ctl *c, const struct deed *deed)
 {
     struct bulk b = {.c = c,
@@ -194,9 +174,22 @@ static int run_all(struct ctl *c, const struct deed *deed)
     signal(SIGTERM, on_signal);
     done = put_args(&b) && count_all(&b, &code) && do_all(&b, &code);
     progress_end(&b.progress);
-    if (done)
-        code = print_done(&b);
-    else if (b.done || interrupted)
+    if (done && c->json)
+        print_json(
+            json_pack("{s:O, s:O}", deed->done, b.ids, "refused", b.refused));
+    else if (done)
+        printf("%lld %s\n", (long long)b.done, deed->done);
+    if (done) {
+        if (b.refused_count)
+            complain(EXIT_REFUSED, "%lld dead letter%s refused%s: %s",
+                     (long long)b.refused_count,
+                     b.refused_count == 1 ? " was" : "s were",
+                     b.refused_count == 1 ? "" : ", the first one because",
+                     b.why);
+        fflush(stdout);
+        code = b.total ? 0 : unknown_filter(c, filters);
+        code = b.refused_count ? EXIT_REFUSED : code;
+    } else if (b.done || interrupted)
         complain(code,
                  "%s%lld dead letter%s %s before that; the same command "
                  "continues with the rest",

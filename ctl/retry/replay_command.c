@@ -104,35 +104,25 @@ static bool fits(const char *glob, const json_t *facts, const char *key)
     return !glob || (text && glob_match(glob, text));
 }
 
-static bool has_reason(const struct replay *r, const json_t *facts)
-{
-    json_t *reason;
-    size_t i;
-
-    if (!r->reason)
-        return true;
-    json_array_foreach(json_object_get(facts, "reasons"), i, reason)
-    {
-        if (glob_match(r->reason, json_string_value(reason)))
-            return true;
-    }
-    return false;
-}
-
 /* Whether the event matches the options. If only the archive has it, just its time and source are
  * known. */
 static bool is_chosen(struct replay *r, const json_t *facts)
 {
     bool known = json_is_string(json_object_get(facts, "status"));
     const json_t *subscribed = json_object_get(facts, "subscribed");
+    bool reason = !r->reason;
+    json_t *each;
+    size_t i;
 
+    json_array_foreach(json_object_get(facts, "reasons"), i, each)
+        reason |= r->reason && glob_match(r->reason, json_string_value(each));
     if (!known && (r->workspace || r->type || r->reason)) {
         count(r, "unknown");
         return false;
     }
     if (known && (!fits(r->workspace, facts, "workspace") ||
                   !fits(r->source, facts, "source") ||
-                  !fits(r->type, facts, "type") || !has_reason(r, facts)))
+                  !fits(r->type, facts, "type") || !reason))
         return false;
     if (json_is_false(subscribed)) {
         count(r, "not subscribed");

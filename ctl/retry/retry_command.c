@@ -101,12 +101,20 @@ static void print_attempt(const json_t *a)
     printf("\n");
 }
 
-static void print_due(const json_t *d)
+static void print_retried(const json_t *d)
 {
+    const json_t *attempt = json_object_get(d, "attempt");
     const char *state = text_of(d, "state"), *circuit = text_of(d, "circuit"),
-               *owner = text_of(d, "deliverer");
+               *owner = text_of(d, "deliverer"), *why = text_of(d, "why");
 
-    if (strcmp(state, "in_flight") == 0)
+    printf("%s  ", text_of(d, "endpoint"));
+    if (!json_is_true(json_object_get(d, "accepted")))
+        printf("not tried: %s\n", why);
+    else if (json_is_object(attempt))
+        print_attempt(attempt);
+    else if (strcmp(text_of(d, "result"), "now") != 0)
+        printf("%s\n", why);
+    else if (strcmp(state, "in_flight") == 0)
         printf("an attempt is in progress at %s\n", owner);
     else if (strcmp(state, "unreachable") == 0)
         printf("due now, but %s does not respond; the attempt starts when it "
@@ -120,22 +128,6 @@ static void print_due(const json_t *d)
         printf("due now at %s; it starts as soon as the endpoint's "
                "max_in_flight and rate_limit permit\n",
                owner);
-}
-
-static void print_retried(const json_t *d)
-{
-    const json_t *attempt = json_object_get(d, "attempt");
-    const char *why = text_of(d, "why");
-
-    printf("%s  ", text_of(d, "endpoint"));
-    if (!json_is_true(json_object_get(d, "accepted")))
-        printf("not tried: %s\n", why);
-    else if (json_is_object(attempt))
-        print_attempt(attempt);
-    else if (strcmp(text_of(d, "result"), "now") == 0)
-        print_due(d);
-    else
-        printf("%s\n", why);
 }
 
 /* ---- commands ---- */

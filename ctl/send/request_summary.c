@@ -67,30 +67,6 @@ void request_summary_fini(struct request_summary *f)
     buf_fini(&f->workspace);
 }
 
-static json_t *key_json(const struct dedupe_key *key, struct subject *s)
-{
-    json_t *out = json_object();
-    struct buf name, value;
-    const char *why;
-
-    for (size_t i = 0; i < key->count; i++) {
-        bool have;
-
-        buf_init(&name, TEXT_MAX_BYTES);
-        buf_init(&value, TEXT_MAX_BYTES);
-        expr_print(&key->parts[i], &name);
-        have = expr_value(&key->parts[i], s, &value, &why) == GR_OK &&
-               value.len;
-        json_object_set_new(
-            out, name.data,
-            have ? json_text((struct bytes){value.data, value.len})
-                 : json_null());
-        buf_fini(&name);
-        buf_fini(&value);
-    }
-    return json_pack("{s:o}", "keys", out);
-}
-
 json_t *request_summary_dedupe(const struct request_summary *f,
                                const struct source *source,
                                struct bytes headers, struct bytes body)
@@ -103,11 +79,32 @@ json_t *request_summary_dedupe(const struct request_summary *f,
                         .headers = headers};
     struct request_summary unused = {0};
     json_t *out = json_array();
+    const char *why;
 
     s.body = first_event(&unused, source, body);
 
-    for (size_t i = 0; !source->dedupe.none && i < source->dedupe.count; i++)
-        json_array_append_new(out, key_json(&source->dedupe.keys[i], &s));
+    for (size_t i = 0; !source->dedupe.none && i < source->dedupe.count; i++) {
+        const struct dedupe_key *key = &source->dedupe.keys[i];
+        json_t *parts = json_object();
+
+        for (size_t k = 0; k < key->count; k++) {
+            struct buf name, value;
+            bool have;
+
+            buf_init(&name, TEXT_MAX_BYTES);
+            buf_init(&value, TEXT_MAX_BYTES);
+            expr_print(&key->parts[k], &name);
+            have = expr_value(&key->parts[k], &s, &value, &why) == GR_OK &&
+                   value.len;
+            json_object_set_new(
+                parts, name.data,
+                have ? json_text((struct bytes){value.data, value.len})
+                     : json_null());
+            buf_fini(&name);
+            buf_fini(&value);
+        }
+        json_array_append_new(out, json_pack("{s:o}", "keys", parts));
+    }
     subject_fini(&s);
     return out;
 }

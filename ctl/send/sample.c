@@ -357,7 +357,7 @@ static gr_rc collect(struct signing_up *u, struct signing *g, const char **why)
     return GR_OK;
 }
 
-/* Where a digest stands for the body, it goes into the query. */
+/* If the provider signs a digest of the body, puts it into the query. */
 static gr_rc put_digest(struct signing_up *u)
 {
     static const struct expr digest = {.kind = EXPR_BODY_SHA256};

@@ -240,68 +240,32 @@ static int send_one(struct sending *s)
     return code;
 }
 
-static int finish(struct sending *s, int code, int64_t count)
-{
-    if (s->c->json && count == 1) {
-        if (json_array_size(s->results))
-            print_json(json_incref(json_array_get(s->results, 0)));
-    } else if (s->c->json) {
-        print_json(json_incref(s->results));
-    } else if (count > 1) {
-        printf("%lld accepted, %lld refused\n", (long long)s->accepted,
-               (long long)s->refused);
-        if (s->options.has_body)
-            printf("All have the same body, so most may be duplicates.\n");
-    }
-    if (code >= 0)
-        return code;
-    return s->refused ? EXIT_REFUSED : 0;
-}
-
-static bool read_count(struct ctl *c, int64_t *count)
-{
-    const char *text = parsed_value(&c->parsed, "--count"), *why;
-
-    *count = 1;
-    if (!text || (conf_parse_int(text, count, &why) == GR_OK && *count >= 1 &&
-                  *count <= COUNT_MAX))
-        return true;
-    complain(EXIT_USAGE, "--count: \"%s\" is not a number from 1 to %d", text,
-             COUNT_MAX);
-    return false;
-}
-
-/* Only the sources of the configuration were read: the names of producers come from the running
- * processes, or from the file if all of it can be read. */
-static bool is_producer(struct ctl *c, const char *name)
-{
-    json_t *sources, *known;
-    struct buf ignored;
-    bool among = false;
-    size_t i;
-
-    buf_init(&ignored, 64 * 1024);
-    sources = find_run_dir(c, &ignored)
-                  ? json_object_get(known_names(c), "sources")
-                  : NULL;
-    buf_fini(&ignored);
-    json_array_foreach(sources, i, known)
-        among |= strcmp(json_string_value(known), name) == 0;
-    return among;
-}
-
 /* false: the reason was printed. Only hashes of a producer's tokens are stored, so a producer
- * has to publish itself. */
+ * has to publish itself. Only sources were read from the configuration: the names of producers
+ * come from the running processes, or from the file if all of it can be read. */
 static bool find_source(struct ctl *c, const struct source **source)
 {
     const char *name = c->parsed.args[0];
     struct conf_near near = {.text = name};
+    json_t *senders = NULL, *known;
+    bool producer = false;
+    struct buf ignored;
     char hint[100], *url;
+    size_t i;
 
     *source = settings_source(c->settings, name);
     if (*source)
         return true;
-    if (is_producer(c, name)) {
+    buf_init(&ignored, 64 * 1024);
+    if (find_run_dir(c, &ignored))
+        senders = json_object_get(known_names(c), "sources");
+    buf_fini(&ignored);
+    json_array_foreach(senders, i, known)
+    {
+        producer |= strcmp(json_string_value(known), name) == 0;
+        conf_near_try(&near, json_string_value(known));
+    }
+    if (producer) {
         url = ingress_url(c->settings, "v1/events");
         complain(EXIT_REFUSED,
                  "%s is a producer: publish with its token instead:", name);
@@ -313,7 +277,7 @@ static bool find_source(struct ctl *c, const struct source **source)
         free(url);
         return false;
     }
-    for (size_t i = 0; i < c->settings->source_count; i++)
+    for (i = 0; i < c->settings->source_count; i++)
         conf_near_try(&near, c->settings->sources[i].name);
     complain(EXIT_REFUSED, "%s has no source \"%s\"%s", c->settings->path, name,
              conf_near_hint(&near, hint));
@@ -360,12 +324,16 @@ int run_send(struct ctl *c)
     static const char *const keys[] = {"ingress", "sources", "include", NULL};
     struct sending s = {.c = c};
     const char *file = parsed_value(&c->parsed, "--file");
+    const char *times = parsed_value(&c->parsed, "--count"), *why;
     char *body = NULL, *path;
-    int64_t count;
+    int64_t count = 1;
     int code = -1;
 
-    if (!read_count(c, &count))
-        return EXIT_USAGE;
+    if (times && (conf_parse_int(times, &count, &why) != GR_OK || count < 1 ||
+                  count > COUNT_MAX))
+        return complain(EXIT_USAGE,
+                        "--count: \"%s\" is not a number from 1 to %d", times,
+                        COUNT_MAX);
     need_settings(
         c, keys,
         "send needs `sources` of the configuration with their secrets, and "
@@ -398,7 +366,18 @@ int run_send(struct ctl *c)
     s.curl = curl_easy_init();
     for (int64_t i = 0; i < count && code < 0; i++)
         code = send_one(&s);
-    code = finish(&s, code, count);
+    if (c->json && count == 1 && json_array_size(s.results))
+        print_json(json_incref(json_array_get(s.results, 0)));
+    else if (c->json && count > 1)
+        print_json(json_incref(s.results));
+    else if (!c->json && count > 1)
+        printf("%lld accepted, %lld refused\n%s", (long long)s.accepted,
+               (long long)s.refused,
+               s.options.has_body
+                   ? "All have the same body, so most may be duplicates.\n"
+                   : "");
+    if (code < 0)
+        code = s.refused ? EXIT_REFUSED : 0;
     curl_easy_cleanup(s.curl);
     curl_global_cleanup();
     EVP_PKEY_free(s.private_key);

@@ -99,29 +99,19 @@ static void take_key(struct top *t, int key)
     }
 }
 
-/* Waits for a key, a frame or a reply, for at most `ms`. Quits if the terminal has gone. */
-static void wait_for_news(struct top *t, int64_t ms)
+/* Draws until a key or a signal ends it, or the terminal has gone. Waits for a key, a frame, a
+ * reply, or the next drawing. */
+static void show(struct top *t)
 {
     zmq_pollitem_t items[FEED_POLL_MAX + 1] = {
         {.fd = STDIN_FILENO, .events = ZMQ_POLLIN | ZMQ_POLLERR}};
     zsock_t *sockets[FEED_POLL_MAX];
-    int n = feed_sockets(t->feed, sockets);
-
-    for (int i = 0; i < n; i++)
-        items[i + 1] = (zmq_pollitem_t){.socket = zsock_resolve(sockets[i]),
-                                        .events = ZMQ_POLLIN};
-    if (zmq_poll(items, n + 1, ms > 0 ? (long)ms : 0) > 0 &&
-        items[0].revents & ZMQ_POLLERR)
-        t->quit = true;
-}
-
-static void show(struct top *t)
-{
     int64_t due_ms = 0;
 
     while (!t->quit && !ended) {
         bool fresh = feed_run(t->feed);
-        int key;
+        int64_t wait_ms;
+        int key, n;
 
         while ((key = screen_key()) != KEY_NONE) {
             take_key(t, key);
@@ -132,8 +122,16 @@ static void show(struct top *t)
             draw(t);
             due_ms = mono_ms() + DRAW_MS;
         }
-        if (!t->quit)
-            wait_for_news(t, due_ms - mono_ms());
+        if (t->quit)
+            break;
+        n = feed_sockets(t->feed, sockets);
+        for (int i = 0; i < n; i++)
+            items[i + 1] = (zmq_pollitem_t){.socket = zsock_resolve(sockets[i]),
+                                            .events = ZMQ_POLLIN};
+        wait_ms = due_ms - mono_ms();
+        if (zmq_poll(items, n + 1, wait_ms > 0 ? (long)wait_ms : 0) > 0 &&
+            items[0].revents & ZMQ_POLLERR)
+            t->quit = true;
     }
 }
 

@@ -442,27 +442,6 @@ static json_t *number(double v)
     return isfinite(v) ? json_real(v) : json_null();
 }
 
-static json_t *process_json(const struct top_process *p)
-{
-    return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:o}", "process", p->name,
-                     "state", top_state_name(p->state), "up_s", number(p->up_s),
-                     "backlog", number(p->backlog), "commit_p99_s",
-                     number(p->commit_p99_s), "store_bytes",
-                     number(p->store_bytes), "free_bytes",
-                     number(p->free_bytes));
-}
-
-static json_t *endpoint_json(const struct top_endpoint *e)
-{
-    return json_pack(
-        "{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "endpoint", e->name, "state",
-        *e->state ? json_string(e->state) : json_null(), "trouble",
-        json_text_or_null(e->trouble), "attempts_per_s", number(e->rate),
-        "failed_ratio", number(e->failed), "p95_s", number(e->p95_s),
-        "in_flight", number(e->in_flight), "waiting", number(e->waiting),
-        "retrying", number(e->retrying));
-}
-
 json_t *top_data_json(const struct top_data *f)
 {
     json_t *processes = json_array(), *endpoints = json_array(),
@@ -483,10 +462,31 @@ json_t *top_data_json(const struct top_data *f)
                        "retrying", number(f->retrying), "dead_letters",
                        number(f->dead_letters), "oldest_s", number(f->oldest_s),
                        "gaps_open", number(f->gaps_open));
-    for (size_t i = 0; i < f->process_count; i++)
-        json_array_append_new(processes, process_json(&f->processes[i]));
-    for (size_t i = 0; i < f->endpoint_count; i++)
-        json_array_append_new(endpoints, endpoint_json(&f->endpoints[i]));
+    for (size_t i = 0; i < f->process_count; i++) {
+        const struct top_process *p = &f->processes[i];
+
+        json_array_append_new(
+            processes,
+            json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:o}", "process", p->name,
+                      "state", top_state_name(p->state), "up_s",
+                      number(p->up_s), "backlog", number(p->backlog),
+                      "commit_p99_s", number(p->commit_p99_s), "store_bytes",
+                      number(p->store_bytes), "free_bytes",
+                      number(p->free_bytes)));
+    }
+    for (size_t i = 0; i < f->endpoint_count; i++) {
+        const struct top_endpoint *e = &f->endpoints[i];
+
+        json_array_append_new(
+            endpoints,
+            json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "endpoint",
+                      e->name, "state", json_text_or_null(e->state), "trouble",
+                      json_text_or_null(e->trouble), "attempts_per_s",
+                      number(e->rate), "failed_ratio", number(e->failed),
+                      "p95_s", number(e->p95_s), "in_flight",
+                      number(e->in_flight), "waiting", number(e->waiting),
+                      "retrying", number(e->retrying)));
+    }
     for (size_t i = 0; i < f->gap_count; i++)
         json_array_append_new(
             gaps, json_pack("{s:o,s:o,s:o,s:o,s:I}", "id",
