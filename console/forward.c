@@ -91,13 +91,12 @@ static void note(struct forward *f, const char *name, size_t n)
     reconnect(f, c->name, true);
 }
 
-void forward_look(struct forward *f,
-                  void (*gone)(void *self, const char *process), void *self)
+void forward_look(struct forward *f)
 {
     static const char suffix[] = ".metrics";
     size_t s = sizeof suffix - 1;
     DIR *dir = opendir(f->run_dir);
-    struct connected **at = &f->all, *c;
+    struct connected *c;
     struct dirent *e;
 
     for (c = f->all; c; c = c->next)
@@ -111,16 +110,21 @@ void forward_look(struct forward *f,
     }
     if (dir)
         closedir(dir);
-    while ((c = *at)) {
-        if (c->there) {
-            at = &c->next;
-            continue;
-        }
-        *at = c->next;
-        reconnect(f, c->name, false);
-        gone(self, c->name);
-        free(c);
-    }
+}
+
+bool forward_gone(struct forward *f, char name[NAME_MAX_BYTES + 1])
+{
+    struct connected **at = &f->all, *c;
+
+    while ((c = *at) && c->there)
+        at = &c->next;
+    if (!c)
+        return false;
+    *at = c->next;
+    reconnect(f, c->name, false);
+    snprintf(name, NAME_MAX_BYTES + 1, "%s", c->name);
+    free(c);
+    return true;
 }
 
 /* ---- frames ---- */

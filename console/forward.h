@@ -17,10 +17,11 @@ void forward_close(struct forward *f);
 zsock_t *forward_in(struct forward *f); /* for the loop */
 struct monitors *forward_out(struct forward *f);
 
-/* Connect to new processes. Calls `gone` for each process that has removed its socket, as
- * an orderly stop does. */
-void forward_look(struct forward *f,
-                  void (*gone)(void *self, const char *process), void *self);
+/* Connect to new processes, and find those that have removed their socket, as an orderly stop
+ * does. */
+void forward_look(struct forward *f);
+/* The next process that forward_look() found to be gone; false: there is no further one. */
+bool forward_gone(struct forward *f, char name[NAME_MAX_BYTES + 1]);
 /* Forward the next frame; the caller destroys it. NULL: no frame has come. */
 zframe_t *forward_take(struct forward *f);
 

@@ -62,15 +62,6 @@ static bool take_frames(struct console *c)
     return true;
 }
 
-/* A process that stopped in order is not missed. Rules still fire if no process of a
- * required kind is left. */
-static void gone(void *self, const char *process)
-{
-    struct console *c = self;
-
-    collector_forget(c->collector, process);
-}
-
 static int until(int64_t due_ms, int64_t now_ms)
 {
     return due_ms > now_ms ? (int)(due_ms - now_ms) : 0;
@@ -82,6 +73,7 @@ int console_work(void *self)
     struct monitors *out = forward_out(c->forward);
     int64_t now = c->daemon.loop.mono_ms;
     bool more = take_frames(c);
+    char name[NAME_MAX_BYTES + 1];
     int ms;
 
     ms = monitors_run(out, now);
@@ -89,7 +81,11 @@ int console_work(void *self)
     c->metrics[M_MONITORS_REFUSED] = monitors_refused(out);
     c->metrics[M_FRAMES_DROPPED] = monitors_dropped(out);
     if (now >= c->look_due_ms) {
-        forward_look(c->forward, gone, c);
+        /* A process that stopped in order is not missed. Rules still fire if no process of a
+         * required kind is left. */
+        forward_look(c->forward);
+        while (forward_gone(c->forward, name))
+            collector_forget(c->collector, name);
         c->look_due_ms = now + LOOK_MS;
     }
     c->http_wait_ms = http_run(c->http, now);

@@ -45,12 +45,13 @@ int run_release(struct ctl *c);
 int run_dlq(struct ctl *c);
 int run_dlq_show(struct ctl *c);
 int run_dlq_retry(struct ctl *c);
-int run_dlq_retry_all(struct ctl *c);
 int run_dlq_stats(struct ctl *c);
 int run_dlq_resolve(struct ctl *c);
 int run_dlq_discard(struct ctl *c);
-int run_dlq_resolve_all(struct ctl *c);
-int run_dlq_discard_all(struct ctl *c);
+/* bulk_command.c: the same with --all: `ask` is the request to dlqd, `done` the key of its reply
+ * and the word to print, `option` an option that is sent along. */
+int run_dlq_all(struct ctl *c, const char *ask, const char *done,
+                const char *option);
 int run_retry(struct ctl *c);
 int run_abandon(struct ctl *c);
 int run_resend(struct ctl *c);
@@ -66,7 +67,7 @@ int run_verify(struct ctl *c);
 int run_alerts(struct ctl *c);
 int run_alerts_test(struct ctl *c);
 int run_reload(struct ctl *c);
-int check_running(struct ctl *c); /* reload.c: check --running */
+int check_running(struct ctl *c); /* reload.c: `check --running` */
 int check_event(struct ctl *c,
                 const char *file); /* check --event; settings read */
 int run_backup(struct ctl *c);

@@ -100,7 +100,7 @@ json_t *rejects_with_id(struct ctl *c, const struct processes *p,
     for (size_t i = 0; i < n; i++) {
         json_array_foreach(json_object_get(all[i].reply, "rejects"), k, row)
         {
-            /* Version 0.1 of ingress ignores this filter. */
+            /* An older version of ingress ignores this filter. */
             const char *has = json_string_value(
                 json_object_get(row, "delivery_id"));
 

@@ -159,10 +159,12 @@ static bool do_all(struct bulk *b, int *code)
     return !interrupted;
 }
 
-static int run_all(struct ctl *c, const struct deed *deed)
+int run_dlq_all(struct ctl *c, const char *ask_what, const char *done_word,
+                const char *option)
 {
+    const struct deed deed = {ask_what, done_word, option};
     struct bulk b = {.c = c,
-                     .deed = deed,
+                     .deed = &deed,
                      .args = json_object(),
                      .ids = c->json ? json_array() : NULL,
                      .refused = c->json ? json_array() : NULL};
@@ -176,9 +178,9 @@ static int run_all(struct ctl *c, const struct deed *deed)
     progress_end(&b.progress);
     if (done && c->json)
         print_json(
-            json_pack("{s:O, s:O}", deed->done, b.ids, "refused", b.refused));
+            json_pack("{s:O, s:O}", deed.done, b.ids, "refused", b.refused));
     else if (done)
-        printf("%lld %s\n", (long long)b.done, deed->done);
+        printf("%lld %s\n", (long long)b.done, deed.done);
     if (done) {
         if (b.refused_count)
             complain(EXIT_REFUSED, "%lld dead letter%s refused%s: %s",
@@ -194,24 +196,9 @@ static int run_all(struct ctl *c, const struct deed *deed)
                  "%s%lld dead letter%s %s before that; the same command "
                  "continues with the rest",
                  interrupted ? "interrupted; " : "", (long long)b.done,
-                 b.done == 1 ? " was" : "s were", deed->done);
+                 b.done == 1 ? " was" : "s were", deed.done);
     json_decref(b.args);
     json_decref(b.ids);
     json_decref(b.refused);
     return code;
-}
-
-int run_dlq_retry_all(struct ctl *c)
-{
-    return run_all(c, &(struct deed){"dlq_retry_all", "requeued", "--to"});
-}
-
-int run_dlq_resolve_all(struct ctl *c)
-{
-    return run_all(c, &(struct deed){"dlq_resolve_all", "resolved", "--note"});
-}
-
-int run_dlq_discard_all(struct ctl *c)
-{
-    return run_all(c, &(struct deed){"dlq_discard_all", "discarded", "--note"});
 }

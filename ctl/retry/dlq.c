@@ -125,8 +125,8 @@ int run_dlq_show(struct ctl *c)
 /* ---- resolve, discard ---- */
 
 /* Resolves or discards one dead letter, or with --all those that match the filters. */
-static int decide(struct ctl *c, const char *what,
-                  int (*decide_all)(struct ctl *c))
+static int decide(struct ctl *c, const char *what, const char *what_all,
+                  const char *done)
 {
     const char *note = parsed_value(&c->parsed, "--note");
     bool all = parsed_value(&c->parsed, "--all") != NULL;
@@ -139,7 +139,7 @@ static int decide(struct ctl *c, const char *what,
     if (all == (c->parsed.arg_count > 0))
         return complain(EXIT_USAGE, "give the id of one dead letter, or --all");
     if (all)
-        return decide_all(c);
+        return run_dlq_all(c, what_all, done, "--note");
     args = json_pack("{s:s, s:s, s:s}", "id", c->parsed.args[0], "note", note,
                      "who", user_name());
     if (!args)
@@ -158,12 +158,12 @@ static int decide(struct ctl *c, const char *what,
 
 int run_dlq_resolve(struct ctl *c)
 {
-    return decide(c, "dlq_resolve", run_dlq_resolve_all);
+    return decide(c, "dlq_resolve", "dlq_resolve_all", "resolved");
 }
 
 int run_dlq_discard(struct ctl *c)
 {
-    return decide(c, "dlq_discard", run_dlq_discard_all);
+    return decide(c, "dlq_discard", "dlq_discard_all", "discarded");
 }
 
 /* ---- retry ---- */
@@ -181,7 +181,7 @@ int run_dlq_retry(struct ctl *c)
     if (all == (c->parsed.arg_count > 0))
         return complain(EXIT_USAGE, "give ids of dead letters, or --all");
     if (all)
-        return run_dlq_retry_all(c);
+        return run_dlq_all(c, "dlq_retry_all", "requeued", "--to");
     done = json_array();
     refused = json_array();
     while (!code && at < c->parsed.arg_count) {
