@@ -16,7 +16,7 @@ enum { ERRORS_MAX_BYTES = 1024 * 1024 };
 
 /* ---- errors ---- */
 
-/* true: no errors. */
+/* Reads the whole configuration and prints its errors. true: it has none. */
 static bool load(struct ctl *c)
 {
     struct buf errors;

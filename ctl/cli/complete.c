@@ -129,7 +129,7 @@ static const struct command *named(const struct command *commands,
 }
 
 struct completion_walk {
-    const char *first, *second; /* words that are no options */
+    const char *first, *second; /* words that are not options */
     int plain;                  /* how many of them */
     const char *option;         /* an option that waits for its value */
 };

@@ -62,7 +62,7 @@ void plan_fini(struct plan *p)
 
 /* ---- many ---- */
 
-/* splitmix64. */
+/* The next number of the generator splitmix64. */
 static uint64_t chance(uint64_t *seed)
 {
     uint64_t z = (*seed += 0x9e3779b97f4a7c15ULL);

@@ -11,7 +11,7 @@
 enum { SHORT_BYTES = 32 };
 typedef char short_text[SHORT_BYTES];
 
-/* 0.3 12 1,204 as 1204, 12.3k, 4.5M */
+/* Such as 0.3, 12, 1204, 12.3k, 4.5M. */
 static const char *count(double v, short_text out)
 {
     if (!isfinite(v))
