@@ -58,7 +58,7 @@ struct deliverer {
     struct lease lease;
     struct tasks tasks;
     struct transfers transfers;
-    struct result_log result_log;
+    struct buf result; /* the message of one, being made (result_log.h) */
     struct templates templates;
     struct endpoint_test endpoint_test;
     struct schedule schedule; /* which endpoint is next */

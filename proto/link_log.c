@@ -3,7 +3,43 @@
 #include "link_table.h"
 #include <string.h>
 
+struct bytes link_turn_message(const struct link_turn *t, uint64_t n)
+{
+    uint64_t i = n - t->first;
+    size_t begin;
+
+    if (n < t->first || i >= (uint64_t)t->count)
+        return (struct bytes){NULL, 0};
+    begin = i ? t->ends[i - 1] : 0;
+    return (struct bytes){t->messages.data + begin, t->ends[i] - begin};
+}
+
+void link_turn_clear(struct link_turn *t)
+{
+    t->count = 0;
+    buf_reset(&t->messages);
+}
+
+static void turn_keep(struct link_turn *t, uint64_t n, struct bytes message)
+{
+    if (!t->count)
+        t->first = n;
+    if (t->count == TURN_KEPT_MAX_COUNT || n != t->first + (uint64_t)t->count)
+        return;
+    if (message.n > TURN_KEPT_MAX_BYTES - t->messages.len)
+        message.n = 0;
+    if (message.n)
+        buf_put(&t->messages, message.p, message.n);
+    t->ends[t->count++] = t->messages.len;
+}
+
 void links_put(struct links *h, const char *peer, int kind, int64_t ref)
+{
+    links_put_message(h, peer, kind, ref, (struct bytes){NULL, 0});
+}
+
+void links_put_message(struct links *h, const char *peer, int kind, int64_t ref,
+                       struct bytes message)
 {
     struct link_out *o = link_out_linked(h, peer);
 
@@ -21,6 +57,7 @@ void links_put(struct links *h, const char *peer, int kind, int64_t ref)
         bind_i64(h->sql.log_add, 4, ref);
         db_run(h->db, h->sql.log_add);
     }
+    turn_keep(&o->turn, o->next, message);
     o->next++;
     o->dirty = true;
 }

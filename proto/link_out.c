@@ -315,13 +315,16 @@ static int log_gone(struct link_out *o, int64_t now)
 static bool add_message(struct links *h, struct link_out *o,
                         struct wire_batch *b, uint64_t n, int kind, int64_t ref)
 {
+    struct bytes kept = link_turn_message(&o->turn, n);
     size_t at = h->messages.len;
     uint8_t size[4] = {0};
     size_t bytes;
 
     buf_put(&h->messages, size, sizeof size);
-    if (!h->ops->load ||
-        !h->ops->load(h->self, o->peer, n, kind, ref, &h->messages)) {
+    if (kept.n) {
+        buf_put(&h->messages, kept.p, kept.n);
+    } else if (!h->ops->load ||
+               !h->ops->load(h->self, o->peer, n, kind, ref, &h->messages)) {
         note_gone(o, n);
         h->messages.len = at + sizeof size;
     }
@@ -369,13 +372,17 @@ static void fill_from_log(struct links *h, struct link_out *o,
     db_done(s);
 }
 
+/* Messages of this turn need no row of the log. */
 static void fill(struct links *h, struct link_out *o, struct wire_batch *b)
 {
-    if (!o->own) {
+    uint64_t n = b->first;
+
+    if (!o->own && !link_turn_message(&o->turn, n).n) {
         fill_from_log(h, o, b);
         return;
     }
-    for (uint64_t n = b->first; may_add(h, o, b, n); n++)
+    for (; may_add(h, o, b, n) && (o->own || link_turn_message(&o->turn, n).n);
+         n++)
         if (!add_message(h, o, b, n, o->own_kind, (int64_t)n))
             break;
 }
@@ -492,5 +499,6 @@ int link_out_flush(struct links *h, struct link_out *o, int64_t now)
 {
     int wait_ms = send_to_peer(h, o, now), log_ms = log_gone(o, now);
 
+    link_turn_clear(&o->turn);
     return log_ms >= 0 && log_ms < wait_ms ? log_ms : wait_ms;
 }

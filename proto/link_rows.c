@@ -70,6 +70,7 @@ static void forget_out(struct link_out *o)
     o->forked_n = o->forked_epoch = 0; /* logged again, and counted */
     o->fresh_floor = 0; /* … and reported to the process again */
     o->gone_n = o->gone_count = 0;
+    link_turn_clear(&o->turn);
 }
 
 /* Frames sent before a rollback stay sent: epochs and questions in memory are kept. */

@@ -32,6 +32,7 @@ static struct link_out *out_new(struct links *h, const char *peer)
     o->epoch = o->question = epoch_of_link(h->epoch, o->peer);
     o->next = o->floor = 1;
     o->ask_wait_ms = ASK_FIRST_MS;
+    buf_init(&o->turn.messages, TURN_KEPT_MAX_BYTES);
     h->out = gr_realloc(h->out, (h->out_count + 1) * sizeof *h->out);
     h->out[h->out_count++] = o;
     return o;
@@ -116,6 +117,7 @@ void links_fini(struct links *h)
 {
     for (size_t k = 0; k < h->out_count; k++) {
         epochs_fini(&h->out[k]->epochs);
+        buf_fini(&h->out[k]->turn.messages);
         free(h->out[k]);
     }
     for (size_t k = 0; k < h->in_count; k++) {

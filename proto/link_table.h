@@ -30,6 +30,17 @@ enum {
     QUARANTINE_LOOK_MS = 20, /* how often it checks whether it has waited */
 };
 
+/* Messages of a link that were put in this turn, one behind the other, so that they need
+ * not be read back from their rows. Number first + i ends at ends[i]; an empty one was
+ * put without its message. */
+enum { TURN_KEPT_MAX_COUNT = 512, TURN_KEPT_MAX_BYTES = 1024 * 1024 };
+struct link_turn {
+    uint64_t first;
+    int count;
+    size_t ends[TURN_KEPT_MAX_COUNT];
+    struct buf messages;
+};
+
 /* An outgoing link. `sent` and the fields after it are in memory only. */
 struct link_out {
     char peer[NAME_MAX_BYTES + 1];
@@ -64,6 +75,7 @@ struct link_out {
     uint64_t gone_n; /* the last row that was missing when it was to be sent */
     uint64_t gone_first, gone_count; /* missing rows not yet logged */
     int64_t gone_ms;                 /* when the first of these was found */
+    struct link_turn turn;
 };
 
 /* An incoming link. `taken` is the last number applied, `n` the last on disk (they
@@ -130,7 +142,10 @@ void link_rows_read(struct links *h);
 /* Once, at a start: find links whose next message may have crashed this process. */
 void link_rows_quarantine(struct links *h);
 
-/* link_log.c. Stores the cursor, and deletes acknowledged rows of a log not kept. */
+/* link_log.c. The message of number n, if it was put in this turn; else n is 0. */
+struct bytes link_turn_message(const struct link_turn *t, uint64_t n);
+void link_turn_clear(struct link_turn *t);
+/* Stores the cursor, and deletes acknowledged rows of a log not kept. */
 void link_log_store(struct links *h, struct link_out *o);
 
 /* link_out.c */

@@ -65,6 +65,13 @@ void links_undo(struct links *h);
  * turn's transaction. It is sent after the commit. */
 void links_put(struct links *h, const char *peer, int kind, int64_t ref);
 
+/* The same, with the message itself, which is then sent behind this turn's commit without
+ * ops->load(). It is sent as it is now: a later change of what it says needs a message of
+ * its own. (Sent again, or when there is no space to keep it, it is made by load().) */
+enum { LINK_KEPT_MAX_BYTES = 64 * 1024 }; /* a larger one is not kept */
+void links_put_message(struct links *h, const char *peer, int kind, int64_t ref,
+                       struct bytes message);
+
 /* For a log that is a table of the process's own (ingress's archive), where
  * number and ref are the same and rows stay after they were acknowledged: call
  * once per peer after links_open(); links_put()'s `ref` must then be links_next(). */

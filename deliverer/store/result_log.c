@@ -3,18 +3,15 @@
 #include "deliverer.h"
 #include "wire.h"
 
-/* If one turn has more, the rest are read from their rows. */
-enum { MESSAGES_MAX_BYTES = 1024 * 1024 };
-
 void result_log_open(struct deliverer *d)
 {
     links_own_log(d->daemon.links, SEQUENCER, WIRE_KIND_RESULT);
-    buf_init(&d->result_log.messages, MESSAGES_MAX_BYTES);
+    buf_init(&d->result, LINK_KEPT_MAX_BYTES);
 }
 
 void result_log_close(struct deliverer *d)
 {
-    buf_fini(&d->result_log.messages);
+    buf_fini(&d->result);
 }
 
 static void put_message(void *self, const struct attempt_row *row)
@@ -54,37 +51,17 @@ static void put_message(void *self, const struct attempt_row *row)
     wire_put_result(out, &r);
 }
 
-/* Keep the message of a row, so that it need not be read. The kept messages have consecutive
- * numbers, from the first one of this turn. */
-static void keep_message(struct deliverer *d, const struct attempt_row *row)
-{
-    struct result_log *r = &d->result_log;
-    size_t before;
-
-    if (r->turn != d->turn) {
-        r->turn = d->turn;
-        r->first = row->n;
-        r->count = 0;
-        buf_reset(&r->messages);
-    }
-    if (r->count == RESULT_LOG_KEPT || row->n != r->first + (uint64_t)r->count)
-        return;
-    before = r->messages.len;
-    put_message(&r->messages, row);
-    if (r->messages.failed) {
-        r->messages.len = before;
-        r->messages.failed = false;
-        return;
-    }
-    r->ends[r->count++] = r->messages.len;
-}
-
 void result_log_put(struct deliverer *d, struct attempt_row *row)
 {
+    struct buf *m = &d->result;
+
     row->n = links_next(d->daemon.links, SEQUENCER);
     store_attempt_put(&d->store, row);
-    links_put(d->daemon.links, SEQUENCER, WIRE_KIND_RESULT, (int64_t)row->n);
-    keep_message(d, row);
+    buf_reset(m);
+    put_message(m, row);
+    links_put_message(d->daemon.links, SEQUENCER, WIRE_KIND_RESULT,
+                      (int64_t)row->n,
+                      (struct bytes){m->data, m->failed ? 0 : m->len});
 }
 
 uint64_t result_log_put_released(struct deliverer *d, uint64_t grant)
@@ -120,14 +97,9 @@ bool result_log_load(void *self, const char *peer, uint64_t n, int kind,
                      int64_t ref, struct buf *out)
 {
     struct deliverer *d = self;
-    struct result_log *r = &d->result_log;
-    size_t i = (size_t)(n - r->first), begin;
 
     (void)peer;
+    (void)n; /* the same as ref */
     (void)kind;
-    if (n < r->first || i >= (size_t)r->count)
-        return store_attempt_get(&d->store, ref, put_message, out);
-    begin = i ? r->ends[i - 1] : 0;
-    buf_put(out, r->messages.data + begin, r->ends[i] - begin);
-    return true;
+    return store_attempt_get(&d->store, (uint64_t)ref, put_message, out);
 }

@@ -1,24 +1,13 @@
 /* result_log: the log of the link to the sequencer. Its rows are those of `attempts`, whose
- * numbers are the log's. The messages of the present turn are kept in memory too, so that
- * they are sent without reading their rows. A crash leaves the rows of committed turns; the
- * link sends them again until they are acknowledged. */
+ * numbers are the log's. A crash leaves the rows of committed turns; the link sends them
+ * again until they are acknowledged. */
 #ifndef DELIVERER_RESULT_LOG_H
 #define DELIVERER_RESULT_LOG_H
 
 #include "store.h"
 
-enum { RESULT_LOG_KEPT = 512 };
-
 struct deliverer;
 struct grant;
-
-struct result_log {
-    uint64_t turn;  /* in which the messages were made */
-    uint64_t first; /* number of the first message */
-    int count;
-    size_t ends[RESULT_LOG_KEPT];
-    struct buf messages; /* concatenated */
-};
 
 void result_log_open(struct deliverer *d);
 void result_log_close(struct deliverer *d);

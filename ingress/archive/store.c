@@ -161,20 +161,25 @@ static struct bytes readable(const struct archive_row *row)
                                                         : row->headers;
 }
 
+void store_put_message(const struct archive_row *row, struct buf *out)
+{
+    wire_put_accepted(
+        out, &(struct wire_accepted){.event_id = wire_text(row->event_id),
+                                     .source = wire_text(row->source),
+                                     .received_ms = row->received_ms,
+                                     .remote = wire_text(row->remote),
+                                     .headers = readable(row),
+                                     .body = row->body,
+                                     .damaged = row->damaged});
+}
+
 bool store_load(struct store *s, int64_t n, struct buf *out)
 {
     struct archive_row row;
     bool found = store_request(s, n, &row);
 
     if (found)
-        wire_put_accepted(
-            out, &(struct wire_accepted){.event_id = wire_text(row.event_id),
-                                         .source = wire_text(row.source),
-                                         .received_ms = row.received_ms,
-                                         .remote = wire_text(row.remote),
-                                         .headers = readable(&row),
-                                         .body = row.body,
-                                         .damaged = row.damaged});
+        store_put_message(&row, out);
     store_request_done(s);
     return found;
 }

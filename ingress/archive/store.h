@@ -67,6 +67,8 @@ int64_t store_number(struct store *s, const char *event_id);
 /* Row n, without `secret`, borrowed until store_request_done(). false: it is gone. */
 bool store_request(struct store *s, int64_t n, struct archive_row *row);
 void store_request_done(struct store *s);
+/* A request as a message to the sequencer, with all its headers. */
+void store_put_message(const struct archive_row *row, struct buf *out);
 /* The message behind row n. false: it is gone. */
 bool store_load(struct store *s, int64_t n, struct buf *out);
 

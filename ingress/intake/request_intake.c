@@ -129,6 +129,7 @@ void intake_open(struct intake *t)
 {
     TAILQ_INIT(&t->pending);
     TAILQ_INIT(&t->stored);
+    buf_init(&t->message, LINK_KEPT_MAX_BYTES);
     batches_open(&t->batches);
 }
 
@@ -158,6 +159,18 @@ static enum response judge_duplicate(struct ingress *g, int64_t n,
     return RESPONSE_NONE;
 }
 
+static void send_on(struct ingress *g, struct archive_row row,
+                    struct bytes headers)
+{
+    struct buf *m = &g->intake.message;
+
+    row.headers = headers;
+    buf_reset(m);
+    store_put_message(&row, m);
+    links_put_message(g->daemon.links, SEQUENCER, KIND_ARCHIVED, row.n,
+                      (struct bytes){m->data, m->failed ? 0 : m->len});
+}
+
 enum response intake_store_row(struct ingress *g, const struct request *r,
                                struct bytes body, char id[EVENT_ID_BYTES + 1],
                                int64_t head, int64_t *bytes)
@@ -173,7 +186,6 @@ enum response intake_store_row(struct ingress *g, const struct request *r,
         .head = head,
     };
     int64_t earlier = id[0] ? store_number(&g->store, id) : 0;
-    uint64_t n;
 
     *bytes -= (int64_t)(body.n + row.headers.n);
     if (earlier)
@@ -182,11 +194,10 @@ enum response intake_store_row(struct ingress *g, const struct request *r,
         memcpy(id, "evt_", 4);
         ulid_next(&g->ids, r->received_ms, id + 4);
     }
-    n = links_next(g->daemon.links, SEQUENCER);
-    row.n = (int64_t)n;
+    row.n = (int64_t)links_next(g->daemon.links, SEQUENCER);
     store_insert(&g->store, &row);
-    links_put(g->daemon.links, SEQUENCER, KIND_ARCHIVED, (int64_t)n);
-    space_took(&g->space, (int64_t)n, (int64_t)(body.n + row.headers.n));
+    send_on(g, row, request_head(r));
+    space_took(&g->space, row.n, (int64_t)(body.n + row.headers.n));
     return RESPONSE_NONE;
 }
 
@@ -330,4 +341,5 @@ void intake_close(struct ingress *g)
     batches_give_up(g, RESPONSE_STOPPING);
     while (!TAILQ_EMPTY(&g->intake.pending))
         http_respond(g->http, next_pending(&g->intake), RESPONSE_STOPPING);
+    buf_fini(&g->intake.message);
 }

@@ -26,6 +26,7 @@ struct intake {
     int64_t told_count;     /* requests that the last commit answered */
     int64_t lines_since_ms; /* mono: refusals are logged, but not a flood */
     int lines;
+    struct buf message; /* to the sequencer, being made */
 };
 
 extern const struct http_ops intake_http_ops; /* self: struct ingress */

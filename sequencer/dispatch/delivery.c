@@ -67,6 +67,7 @@ static void check(const struct endpoint *e, const struct delivery *d)
 
 struct deliveries {
     struct db *db;
+    struct buf task; /* a message, being made */
     stmt *add, *load, *exists, *save, *dispatch, *sweep, *of_event;
 };
 
@@ -106,12 +107,14 @@ struct deliveries *deliveries_open(struct db *db)
     struct deliveries *s = gr_alloc(sizeof *s);
 
     s->db = db;
+    buf_init(&s->task, LINK_KEPT_MAX_BYTES);
     db_prepare_all(db, s, statements, COUNT_OF(statements));
     return s;
 }
 
 void deliveries_close(struct deliveries *s)
 {
+    buf_fini(&s->task);
     free(s);
 }
 
@@ -258,13 +261,14 @@ static void drop_copy(struct sequencer *q, struct endpoint *e,
                   delivery_ref(d->event, e->id));
 }
 
+/* `task`: the message; empty: it is made of the rows when it is sent. */
 static uint64_t queue_task(struct sequencer *q, struct endpoint *e,
-                           int64_t event, int status)
+                           int64_t event, int status, struct bytes task)
 {
     uint64_t n = links_next(q->d.links, e->owner->name);
 
-    links_put(q->d.links, e->owner->name, WIRE_KIND_TASK,
-              delivery_ref(event, e->id));
+    links_put_message(q->d.links, e->owner->name, WIRE_KIND_TASK,
+                      delivery_ref(event, e->id), task);
     if (status == DELIVERY_IN_FLIGHT) {
         enter_window(e);
         e->owner->out_bytes += e->window.bytes;
@@ -274,8 +278,23 @@ static uint64_t queue_task(struct sequencer *q, struct endpoint *e,
 
 /* ---- new ones ---- */
 
+static struct bytes encode_task(struct sequencer *q, struct endpoint *e,
+                                const struct event_row *ev,
+                                const struct delivery *d,
+                                const struct event_content *content)
+{
+    struct buf *task = &q->deliveries->task;
+
+    if (!content)
+        return (struct bytes){NULL, 0};
+    buf_reset(task);
+    dispatch_encode_task(q, e, ev, d, content, task);
+    return (struct bytes){task->data, task->failed ? 0 : task->len};
+}
+
 void delivery_add(struct sequencer *q, struct endpoint *e, struct workspace *ws,
-                  struct delivery *d)
+                  struct delivery *d, const struct event_row *ev,
+                  const struct event_content *content)
 {
     d->endpoint = e->id;
     d->status = DELIVERY_WAITING;
@@ -284,7 +303,8 @@ void delivery_add(struct sequencer *q, struct endpoint *e, struct workspace *ws,
     if (!d->behind && dispatch_at_once(q, e)) {
         d->status = DELIVERY_IN_FLIGHT;
         d->grant_id = e->grant;
-        d->out_n = queue_task(q, e, d->event, d->status);
+        d->out_n = queue_task(q, e, d->event, d->status,
+                              encode_task(q, e, ev, d, content));
     } else {
         e->waiting = e->waiting || !d->behind;
     }
@@ -476,7 +496,8 @@ void delivery_dispatch(struct sequencer *q, struct endpoint *e, int64_t event,
     bind_i64(s->dispatch, 2, e->id);
     bind_i64(s->dispatch, 3, status);
     bind_i64(s->dispatch, 4, (int64_t)e->grant);
-    bind_i64(s->dispatch, 5, (int64_t)queue_task(q, e, event, status));
+    bind_i64(s->dispatch, 5,
+             (int64_t)queue_task(q, e, event, status, (struct bytes){NULL, 0}));
     db_run(s->db, s->dispatch);
 }
 

@@ -32,6 +32,8 @@
 struct sequencer;
 struct endpoint;
 struct workspace;
+struct event_row;
+struct event_content;
 
 /* These numbers are stored: never change them. Those below DELIVERED are open. */
 enum delivery_status {
@@ -113,9 +115,11 @@ int64_t delivery_ref(int64_t event, int64_t endpoint);
 
 /* Add a delivery to `e` of an event of this workspace, and dispatch it at once if that is
  * permitted. `d` has its event, route_order, previous number and origin; the rest is filled
- * in. */
+ * in. The task is made of the event and its content; without them (NULL), of the rows when
+ * it is sent. */
 void delivery_add(struct sequencer *q, struct endpoint *e, struct workspace *ws,
-                  struct delivery *d);
+                  struct delivery *d, const struct event_row *ev,
+                  const struct event_content *content);
 /* Add a delivery that is dead: dlqd has its dead letter, and this database is older. */
 void delivery_add_dead(struct sequencer *q, const struct delivery *d);
 

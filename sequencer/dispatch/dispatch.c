@@ -249,14 +249,13 @@ void dispatch_damaged(struct sequencer *q)
     }
 }
 
-/* false: the event's body is missing or damaged, and nothing is sent. */
-static bool encode_task(struct sequencer *q, const struct endpoint *e,
-                        const struct event_row *ev, const struct delivery *d,
-                        struct buf *out)
+void dispatch_encode_task(struct sequencer *q, struct endpoint *e,
+                          const struct event_row *ev, const struct delivery *d,
+                          const struct event_content *content, struct buf *out)
 {
+    size_t before = out->len;
     char number[24] = "";
     struct buf headers, url;
-    struct bytes all, body;
     struct wire_task t = {
         .grant = d->grant_id,
         .endpoint = wire_text(e->name),
@@ -276,30 +275,15 @@ static bool encode_task(struct sequencer *q, const struct endpoint *e,
         .budget_base = (uint64_t)d->earlier,
         .first_ms = endpoint_budget_ms(e, d->first_ms, d->paused_ms),
         .next_ms = d->next_ms,
+        .body = content->body,
     };
 
-    if (!store_body(q->store, d->event, &all, &body)) {
-        store_body_done(q->store);
-        log_error(ev->id, "an unfinished event has no body; it is not sent");
-        return false;
-    }
-    if (store_body_damaged(q->store)) {
-        store_body_done(q->store);
-        db_damage_found(ev->id, db_path(q->d.db), "bodies");
-        /* Rows cannot be changed while a message is encoded: the next turn does that. If
-         * there is no space here, the task is missing at its deliverer, and watch.c
-         * brings it back. */
-        if (q->damaged_count < (int)COUNT_OF(q->damaged))
-            q->damaged[q->damaged_count++] = delivery_ref(d->event, e->id);
-        daemon_wake_in(&q->d, 0);
-        return false;
-    }
     if (ev->numbered)
         snprintf(number, sizeof number, "%lld", (long long)ev->source_sequence);
     t.source_sequence = wire_text(number);
     buf_init(&url, URL_MAX_BYTES);
     if (e->settings && e->settings->internal &&
-        backfill_url(e->settings->url, body, &url) != GR_OK) {
+        backfill_url(e->settings->url, content->body, &url) != GR_OK) {
         /* An earlier URL template, or an earlier version of this program, made this request,
          * and it does not fit the present URL. The deliverer refuses it, which makes a dead
          * letter. */
@@ -308,17 +292,43 @@ static bool encode_task(struct sequencer *q, const struct endpoint *e,
     }
     t.url = (struct bytes){url.data ? url.data : "", url.failed ? 0 : url.len};
     buf_init(&headers, 2 * HEADERS_MAX_BYTES);
-    pick_headers(q, e, ev->source, all, &headers);
+    pick_headers(q, e, ev->source, content->headers, &headers);
     t.headers = (struct bytes){headers.data ? headers.data : "", headers.len};
-    t.body = body;
     if (d->generation ==
         1) /* a delivery that an operator reopened does not expire */
-        t.expires_ms = publication_expires_ms(all);
+        t.expires_ms = publication_expires_ms(content->headers);
     wire_put_task(out, &t);
-    store_body_done(q->store);
+    if (!out->failed)
+        window_sent(&e->window, out->len - before);
     buf_fini(&headers);
     buf_fini(&url);
-    return true;
+}
+
+/* false: the event's body is missing or damaged, and nothing is sent. */
+static bool encode_stored_task(struct sequencer *q, struct endpoint *e,
+                               const struct event_row *ev,
+                               const struct delivery *d, struct buf *out)
+{
+    struct event_content content;
+    bool there = store_body(q->store, d->event, &content.headers,
+                            &content.body);
+    bool damaged = there && store_body_damaged(q->store);
+
+    if (!there)
+        log_error(ev->id, "an unfinished event has no body; it is not sent");
+    else if (!damaged)
+        dispatch_encode_task(q, e, ev, d, &content, out);
+    store_body_done(q->store);
+    if (damaged) {
+        db_damage_found(ev->id, db_path(q->d.db), "bodies");
+        /* Rows cannot be changed while a message is encoded: the next turn does that. If
+         * there is no space here, the task is missing at its deliverer, and watch.c
+         * brings it back. */
+        if (q->damaged_count < (int)COUNT_OF(q->damaged))
+            q->damaged[q->damaged_count++] = delivery_ref(d->event, e->id);
+        daemon_wake_in(&q->d, 0);
+    }
+    return there && !damaged;
 }
 
 /* Only if this row of the log is the latest task of the delivery: the grant may have ended
@@ -329,7 +339,6 @@ bool dispatch_load(struct sequencer *q, const char *peer, uint64_t n,
     struct endpoint *e = endpoint_by_id(q, ref & (ENDPOINTS_MAX - 1));
     struct delivery d = {0};
     struct event_row ev = {0};
-    size_t before = out->len;
     bool there;
 
     if (!e || !e->owner || strcmp(e->owner->name, peer) != 0)
@@ -338,11 +347,9 @@ bool dispatch_load(struct sequencer *q, const char *peer, uint64_t n,
                           &d) &&
             d.status < DELIVERY_DELIVERED && d.grant_id == e->grant &&
             d.out_n == n && store_event(q->store, d.event, &ev) &&
-            encode_task(q, e, &ev, &d, out);
+            encode_stored_task(q, e, &ev, &d, out);
     event_fini(&ev);
     delivery_fini(&d);
-    if (there)
-        window_sent(&e->window, out->len - before);
     return there;
 }
 

@@ -12,6 +12,9 @@
 
 struct sequencer;
 struct endpoint;
+struct event_row;
+struct event_content;
+struct delivery;
 
 /* A new delivery to this endpoint may be dispatched in the turn that makes it. */
 bool dispatch_at_once(const struct sequencer *q, const struct endpoint *e);
@@ -21,6 +24,10 @@ int dispatch_work(struct sequencer *q);
 /* Dead-letter the deliveries whose event was found damaged as its task was encoded. */
 void dispatch_damaged(struct sequencer *q);
 
+/* Append a delivery's task: what its deliverer is to send, and where. */
+void dispatch_encode_task(struct sequencer *q, struct endpoint *e,
+                          const struct event_row *ev, const struct delivery *d,
+                          const struct event_content *content, struct buf *out);
 /* Messages of the link to the deliverer `peer`, as they leave. `ref` is a delivery_ref(), `n`
  * the row's number in the link's log. false: the message no longer applies. */
 bool dispatch_load(struct sequencer *q, const char *peer, uint64_t n,

@@ -65,6 +65,11 @@ struct event_row {
     char *strings;           /* of a row that was read: it owns its texts */
 };
 
+/* What its endpoints get of it: they pick among the headers. */
+struct event_content {
+    struct bytes headers, body;
+};
+
 /* A routed event: a delivery is open; all are final, or there are none; all were dead-lettered
  * because the event expired. */
 enum event_end { END_OPEN, END_DONE, END_EXPIRED };

@@ -31,7 +31,8 @@ struct event_intake {
     struct subject *subject;
     const struct source *source; /* NULL: it is not configured any more */
     struct parsed_event f;
-    struct publication published; /* of a producer's event */
+    struct publication published;        /* of a producer's event */
+    const struct event_content *content; /* NULL: it is stored already */
     /* The generation of its dead letter in which it was refused or ignored; 0: it is new. */
     int64_t generation;
     /* It is element `index` of a request that carries several; NULL: its request carries
@@ -116,6 +117,7 @@ static void parse(struct sequencer *q, struct event_intake *t,
 static void route(struct sequencer *q, struct event_intake *t)
 {
     const struct routing_options o = {.published = &t->published,
+                                      .content = t->content,
                                       .only = t->only,
                                       .always = t->always,
                                       .generation = t->generation,
@@ -316,6 +318,17 @@ static void take_parts(struct sequencer *q, struct event_intake *t,
     buf_fini(&delivery);
 }
 
+/* Of one that is not refused. */
+static struct event_content content_of(const struct event_intake *t)
+{
+    const struct publication *u = &t->published;
+
+    if (u->is)
+        return (struct event_content){{u->headers.data, u->headers.len},
+                                      {u->body.data, u->body.len}};
+    return (struct event_content){t->subject->headers, t->subject->body};
+}
+
 /* Store a refused event as it was received, so that a requeue can parse it again; store any
  * other as it will be delivered. */
 static void store_body_of(struct sequencer *q, const struct event_intake *t)
@@ -346,6 +359,7 @@ static bool has_keyed_id(struct bytes id)
 static void take_event(struct sequencer *q, struct event_intake *t)
 {
     uint8_t digest[PUBLISHED_DIGEST_BYTES];
+    struct event_content content;
     struct split parts = {0};
     const char *unread = NULL;
     bool is_part;
@@ -363,6 +377,8 @@ static void take_event(struct sequencer *q, struct event_intake *t)
         return;
     }
     parse(q, t, unread);
+    content = content_of(t);
+    t->content = &content;
     if (!t->whole && is_part)
         t->f.has_signed = false; /* the signature is of its whole request */
     if (t->refused)
@@ -486,6 +502,7 @@ void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
                            .received_ms = q->d.loop.now_ms,
                            .taken_ms = q->d.loop.now_ms};
     char id[EVENT_ID_BYTES + 1] = "evt_";
+    struct event_content content = {.body = body};
     struct buf headers;
 
     ulid_next(&q->ids, q->d.loop.now_ms, id + 4);
@@ -494,10 +511,11 @@ void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
     buf_init(&headers, 256);
     publication_put_expires(&headers, expires_ms);
     headers_put(&headers, "content-type", wire_text("application/json"));
-    store_body_add(q->store, ev.n, (struct bytes){headers.data, headers.len},
-                   body);
+    content.headers = (struct bytes){headers.data, headers.len};
+    store_body_add(q->store, ev.n, content.headers, body);
     routing_add_delivery(q, e, &ev, lanes_workspace(q, workspace),
-                         q->next_route_order++, &(struct routing_options){0});
+                         q->next_route_order++,
+                         &(struct routing_options){.content = &content});
     store_event_add(q->store, &ev);
     buf_fini(&headers);
 }

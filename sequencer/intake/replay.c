@@ -43,7 +43,7 @@ static void open_one(struct reopening *a, struct endpoint *e)
                               .route_order = q->next_route_order++,
                               .action_id = a->action_id,
                               .reopened_ms = q->d.loop.now_ms};
-        delivery_add(q, e, lanes_workspace(q, a->ev.workspace), &d);
+        delivery_add(q, e, lanes_workspace(q, a->ev.workspace), &d, NULL, NULL);
         a->opened++;
     } else if (d.status < DELIVERY_DELIVERED) {
         actions_try_now(q, e, &d);

@@ -25,7 +25,7 @@ void routing_add_delivery(struct sequencer *q, struct endpoint *e,
 
     if (ev->sequence)
         d.previous = workspace_routed(ws, e->id, ev->sequence);
-    delivery_add(q, e, ws, &d);
+    delivery_add(q, e, ws, &d, ev, o->content);
 }
 
 /* Why no endpoint is subscribed to the event, as far as fits. It is asked now, as the body

@@ -9,6 +9,7 @@
 struct sequencer;
 struct endpoint;
 struct event_row;
+struct event_content;
 struct publication;
 struct workspace;
 
@@ -16,6 +17,7 @@ struct workspace;
  * for all endpoints that are subscribed to it. */
 struct routing_options {
     const struct publication *published; /* its producer may list endpoints */
+    const struct event_content *content; /* NULL: it is stored already */
     const char *only;   /* an operator sends it to this endpoint alone … */
     bool always;        /* … whether that is subscribed to it or not */
     int64_t generation; /* the last one of the event's dead letter; 0: none */

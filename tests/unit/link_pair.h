@@ -473,12 +473,13 @@ static inline void both_turn(struct end *a, struct end *b)
 
 static uint64_t next_value = 1;
 
-/* Append one row for `peer`, inside a transaction. */
+/* Append one row for `peer`, inside a transaction. Two of three come with their message. */
 static inline uint64_t end_put(struct end *e, const char *peer, int kind)
 {
     uint64_t value = next_value++;
     uint64_t n = links_next(e->links, peer);
     bool own = e->own_to && strcmp(e->own_to, peer) == 0;
+    struct buf message;
 
     if (own || e->archives) {
         bind_i64(e->archive_add, 1, (int64_t)n);
@@ -486,10 +487,13 @@ static inline uint64_t end_put(struct end *e, const char *peer, int kind)
         bind_i64(e->archive_add, 3, (int64_t)value);
         db_run(e->db, e->archive_add);
     }
-    if (own)
-        links_put(e->links, peer, ARCHIVE_KIND, (int64_t)n);
-    else
-        links_put(e->links, peer, kind, (int64_t)value);
+    buf_init(&message, FRAME_MAX_BYTES);
+    if (value % 3)
+        put_message(&message, kind, value);
+    links_put_message(e->links, peer, own ? ARCHIVE_KIND : kind,
+                      (int64_t)(own ? n : value),
+                      (struct bytes){message.data, message.len});
+    buf_fini(&message);
     return value;
 }
 

@@ -51,6 +51,56 @@ static void a_row_leaves_only_after_its_commit(void **state)
     assert_int_equal(links_next(p->a.links, "b"), 1);
 }
 
+/* Row 1 says 10 or 11, its message 20: what arrives shows of which it was made. */
+static void put_with_message(struct pair *p, int64_t row)
+{
+    struct buf message;
+
+    buf_init(&message, FRAME_MAX_BYTES);
+    put_message(&message, SMALL, 20);
+    links_put_message(p->a.links, "b", SMALL, row,
+                      (struct bytes){message.data, message.len});
+    buf_fini(&message);
+}
+
+static void a_message_that_was_put_leaves_without_its_row(void **state)
+{
+    struct pair *p = *state;
+
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 1);
+    run_through(&p->a, &p->b); /* connected: the next turn can send */
+    db_begin(p->a.db);
+    put_with_message(p, 10);
+    links_work(p->a.links);
+    assert_int_equal(db_commit(p->a.db), GR_OK);
+    run_through(&p->a, &p->b);
+    assert_int_equal(end_number(&p->b, "SELECT max(value) FROM applied"), 20);
+}
+
+static void a_message_is_forgotten_with_its_turn(void **state)
+{
+    struct pair *p = *state;
+
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 1);
+    run_through(&p->a, &p->b);
+    db_exec(p->a.db, "PRAGMA max_page_count = 1");
+    db_begin(p->a.db);
+    put_with_message(p, 10);
+    for (int i = 0; i < 5000; i++)
+        links_put(p->a.links, "b", SMALL, 999999);
+    assert_int_equal(db_commit(p->a.db), GR_AGAIN);
+    links_undo(p->a.links);
+    db_exec(p->a.db, "PRAGMA max_page_count = 100000");
+    db_begin(p->a.db);
+    links_put(p->a.links, "b", SMALL, 11);
+    links_work(p->a.links);
+    assert_int_equal(db_commit(p->a.db), GR_OK);
+    run_through(&p->a, &p->b);
+    assert_int_equal(end_number(&p->b, "SELECT max(value) FROM applied"), 11);
+}
+
 /* A storm of lost, doubled and reordered frames, both ways. */
 static void storm(struct pair *p, unsigned lose, unsigned twice,
                   unsigned reorder, uint64_t seed)
@@ -312,6 +362,7 @@ static void many_rows_that_are_gone_are_one_line(void **state)
     pair_start(p);
     end_write(&p->a, "b", SMALL, 400);
     db_exec(p->a.db, "DELETE FROM archive WHERE n % 2 = 0");
+    end_restart(&p->a); /* its messages are no longer in memory */
     take_log(NULL, 0);
     run_through(&p->a, &p->b);
     take_log(text, sizeof text);
@@ -535,6 +586,8 @@ int main(void)
         PAIR_TEST(messages_arrive_once_in_order),
         PAIR_TEST(messages_flow_both_ways_at_once),
         PAIR_TEST(a_row_leaves_only_after_its_commit),
+        PAIR_TEST(a_message_that_was_put_leaves_without_its_row),
+        PAIR_TEST(a_message_is_forgotten_with_its_turn),
         PAIR_TEST(lost_frames_are_sent_again),
         PAIR_TEST(duplicate_frames_take_effect_once),
         PAIR_TEST(reordered_frames_are_put_in_order),
