@@ -1,6 +1,7 @@
 /* json_scan: walks a JSON text along a pointer. */
 #include "json_scan.h"
 #include "json_text.h"
+#include <endian.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,18 +95,21 @@ static bool escape(struct scan *s)
     return unit >= 0 && !(unit >= 0xdc00 && unit <= 0xdfff);
 }
 
-/* Whether one of the eight bytes at `p` is a quote, a backslash, a control character
- * or not ASCII: eight subtractions at once, in which only such a byte sets or borrows
- * a highest bit. */
-static bool any_special(const unsigned char *p)
+/* How many of the eight bytes at `p` come before the first that is a quote, a backslash, a
+ * control character or not ASCII: eight subtractions at once, in which only such a byte
+ * sets its highest bit, or borrows one from bytes behind it. */
+static size_t plain_bytes(const unsigned char *p)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
-    uint64_t v, quote, backslash;
+    uint64_t v, quote, backslash, special;
 
     memcpy(&v, p, sizeof v);
+    v = le64toh(v);
     quote = v ^ (ones * '"');
     backslash = v ^ (ones * '\\');
-    return ((v - ones * ' ') | (quote - ones) | (backslash - ones) | v) & highs;
+    special = ((v - ones * ' ') | (quote - ones) | (backslash - ones) | v) &
+              highs;
+    return special ? (size_t)__builtin_ctzll(special) / 8 : sizeof v;
 }
 
 static bool string(struct scan *s)
@@ -114,10 +118,12 @@ static bool string(struct scan *s)
     if (!take(s, '"'))
         return false;
     for (;;) {
-        size_t n;
+        size_t n = 8;
 
-        while (s->end - s->p >= 8 && !any_special(s->p))
-            s->p += 8;
+        while (n == 8 && s->end - s->p >= 8) {
+            n = plain_bytes(s->p);
+            s->p += n;
+        }
         if (s->p == s->end || *s->p < ' ')
             return false;
         if (take(s, '"'))
