@@ -108,16 +108,22 @@ void buf_puts(struct buf *b, const char *s)
 
 void buf_printf(struct buf *b, const char *fmt, ...)
 {
+    char line[BUF_FIRST_BYTES], *text = line;
     va_list ap;
-    char *text = NULL;
     int n;
 
     va_start(ap, fmt);
-    n = vasprintf(&text, fmt, ap);
+    n = vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
+    if (n >= (int)sizeof line) {
+        va_start(ap, fmt);
+        n = vasprintf(&text, fmt, ap);
+        va_end(ap);
+    }
     or_die(n < 0 ? NULL : text);
     buf_put(b, text, (size_t)n);
-    free(text);
+    if (text != line)
+        free(text);
 }
 
 char *buf_take(struct buf *b)
