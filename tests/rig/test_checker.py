@@ -54,7 +54,7 @@ class Checker(unittest.TestCase):
         with self.assertRaises(AssertionError):
             verdict.require()
 
-    def test_what_is_right_passes(self):
+    def test_a_correct_run_passes(self):
         acks = [ack(1), ack(2), ack(3, status=None), ack(4, status=None)]
         verdict = self.judge(acks, [
             Request(1, 1, status=503), Request(1, 1), Request(2, 2),
@@ -153,7 +153,7 @@ class Stores(unittest.TestCase):
         self.assertIn(problem, verdict.problems, str(verdict))
         self.assertFalse(verdict.ok)
 
-    def test_what_is_right_passes(self):
+    def test_a_correct_run_passes(self):
         check_stores([ack(1), ack(2)], self.events, self.deliveries,
                      []).require()
 

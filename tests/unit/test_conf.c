@@ -410,7 +410,7 @@ static void a_file_that_cannot_be_read_is_one_sentence(void **state)
     buf_fini(&errors);
 }
 
-static void what_is_printed_reads_back_the_same(void **state)
+static void printed_text_reads_back_the_same(void **state)
 {
     static const char text[] =
         "thing: {name: \"a\\\"\\\\ $$ \\t\\x7f: #\", wait: 90s, on: false}\n"
@@ -507,7 +507,7 @@ int main(void)
         cmocka_unit_test(cyclic_aliases_are_handled),
         cmocka_unit_test(a_yaml_syntax_error_has_its_place),
         cmocka_unit_test(a_file_that_cannot_be_read_is_one_sentence),
-        cmocka_unit_test(what_is_printed_reads_back_the_same),
+        cmocka_unit_test(printed_text_reads_back_the_same),
         cmocka_unit_test(durations_and_sizes_print_in_their_largest_unit),
         cmocka_unit_test(a_typo_is_near_and_another_word_is_not),
     };

@@ -451,7 +451,7 @@ static void gaps_and_alerts_can_t_drive_the_terminal(void **s)
     close_world(&w);
 }
 
-static void who_can_t_be_asked_is_said(void **s)
+static void processes_that_do_not_respond_are_named(void **s)
 {
     struct top_options options = {80, 24, .keys = true, .note = ""};
     struct top_page page;
@@ -468,7 +468,7 @@ static void who_can_t_be_asked_is_said(void **s)
     close_world(&w);
 }
 
-static void it_fits_any_window(void **s)
+static void top_fits_any_window(void **s)
 {
     static const struct top_seen seen[] = {{"ingress", true}};
     static const int sizes[][2] = {{1, 1},   {10, 3},   {20, 7},  {40, 10},
@@ -524,8 +524,8 @@ int main(void)
         cmocka_unit_test(endpoints_are_sorted_by_trouble_or_as_asked),
         cmocka_unit_test(many_endpoints_are_scrolled),
         cmocka_unit_test(gaps_and_alerts_can_t_drive_the_terminal),
-        cmocka_unit_test(who_can_t_be_asked_is_said),
-        cmocka_unit_test(it_fits_any_window),
+        cmocka_unit_test(processes_that_do_not_respond_are_named),
+        cmocka_unit_test(top_fits_any_window),
         cmocka_unit_test(the_document_has_null_for_what_is_not_known),
     };
 

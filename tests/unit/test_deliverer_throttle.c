@@ -536,7 +536,7 @@ static void only_the_same_status_in_a_row_holds_an_endpoint(void **state)
     assert_int_equal(d.kept, 1); /* those before it are dead */
 }
 
-static void what_ends_a_hold(void **state)
+static void a_status_about_the_event_ends_a_hold(void **state)
 {
     struct deployment d;
     uint64_t probe;
@@ -666,7 +666,7 @@ int main(void)
         cmocka_unit_test(a_bad_deployment_costs_few_dead_letters),
         cmocka_unit_test(without_the_guard_each_refusal_is_a_dead_letter),
         cmocka_unit_test(only_the_same_status_in_a_row_holds_an_endpoint),
-        cmocka_unit_test(what_ends_a_hold),
+        cmocka_unit_test(a_status_about_the_event_ends_a_hold),
         cmocka_unit_test(a_hold_is_restored),
         cmocka_unit_test(a_hold_without_a_breaker),
         cmocka_unit_test(tokens_of_a_turn_wait_for_its_commit),

@@ -956,7 +956,7 @@ static void secrets_are_never_printed(void **state)
 }
 
 /* The printed configuration reads back the same when the secrets are filled in. */
-static void what_is_printed_reads_back_the_same(void **state)
+static void printed_text_reads_back_the_same(void **state)
 {
     struct buf first, second;
     char *custom = replaced(example, "provider: plane\n",
@@ -1085,7 +1085,7 @@ int main(void)
         cmocka_unit_test(impossible_settings_are_errors),
         cmocka_unit_test(possible_settings_are_accepted),
         cmocka_unit_test(secrets_are_never_printed),
-        cmocka_unit_test(what_is_printed_reads_back_the_same),
+        cmocka_unit_test(printed_text_reads_back_the_same),
         cmocka_unit_test(the_documentation_is_that_of_the_tables),
         cmocka_unit_test(random_files_do_no_harm),
     };
