@@ -90,8 +90,8 @@ struct sequencer {
     bool granted_pending; /* a `granted` is to be sent */
     int64_t started_ms;   /* mono */
     int64_t longest_ms;   /* the longest timeout of the settings */
-    int64_t
-        shorten_ms; /* mono: no attempt under a longer one can run any more */
+    /* mono: no attempt under a longer one can run any more */
+    int64_t shorten_ms;
     int64_t silence_ms; /* a grant ends so long after our last heartbeat_ack */
     int64_t config_since_ms; /* wall: the last change of the configuration */
     uint64_t series;
@@ -115,8 +115,8 @@ struct sequencer {
     bool purge_keys, purge_events, purge_order; /* there may be rows to purge */
     int64_t purged_ms; /* wall: the last time that `purged_to` was set to 0 */
     int64_t purged_to; /* retention has checked the events up to this one */
-    int64_t
-        dead_letters_ms; /* mono: the last look for rows that dlqd has acknowledged */
+    /* mono: the last look for rows that dlqd has acknowledged */
+    int64_t dead_letters_ms;
     /* There may be deliveries that wait to be reopened (replay.h); mono: the last look for
      * them; the event up to which that came. */
     bool reopenings;

@@ -25,8 +25,8 @@ enum {
     LOOK_MS = 1000,
     PURGE_PER_TURN = 64,
     ORDER_PER_TURN = 128,
-    EVENTS_MORE =
-        16, /* events taken in a turn beyond the deliveries that ended */
+    /* events taken in a turn beyond the deliveries that ended */
+    EVENTS_MORE = 16,
     WORKSPACES_CACHED = 65536,
     CONFIG_MAX_BYTES = 16 * 1024 * 1024,
 };

@@ -21,10 +21,10 @@ struct deliverer_peer {
     int64_t stamp_ms;     /* of its last heartbeat, on its own clock */
     int64_t heartbeat_ms; /* mono: when that came; 0: not in this start */
     int64_t acked_ms;     /* mono: our last heartbeat_ack, or our start */
-    int64_t
-        healthy_ms; /* mono: since when it has sent heartbeats without a break */
-    uint64_t
-        leaving_epoch; /* in this epoch it released grants by itself: grant it nothing */
+    /* mono: since when it has sent heartbeats without a break */
+    int64_t healthy_ms;
+    /* in this epoch it released grants by itself: grant it nothing */
+    uint64_t leaving_epoch;
     bool heartbeat_ack_pending;
     uint64_t *unconfigured; /* grants of which it needs the configuration */
     size_t unconfigured_count;

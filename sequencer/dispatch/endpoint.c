@@ -29,8 +29,8 @@
 #include <string.h>
 
 enum {
-    SAVE_FAILING_MS =
-        10 * 1000, /* a crash loses at most so much of failing_for_ms */
+    /* a crash loses at most so much of failing_for_ms */
+    SAVE_FAILING_MS = 10 * 1000,
 };
 
 /* In percent of the time after which the endpoint is disabled. */

@@ -26,8 +26,8 @@ enum endpoint_state {
 };
 
 enum {
-    EVENT_BITS_ENDPOINT =
-        20, /* bits of a delivery's ref for its endpoint's id */
+    /* bits of a delivery's ref for its endpoint's id */
+    EVENT_BITS_ENDPOINT = 20,
     ENDPOINTS_MAX = 1 << EVENT_BITS_ENDPOINT,
 };
 
@@ -48,17 +48,17 @@ struct endpoint {
     int64_t id;
     char name[NAME_MAX_BYTES + 1];
     const struct endpoint_settings *settings; /* NULL: removed */
-    int64_t
-        gone_after; /* removed: no later event has a delivery; 0: it is not removed */
+    /* removed: no later event has a delivery; 0: it is not removed */
+    int64_t gone_after;
     struct deliverer_peer *owner;
     uint64_t grant;
     int64_t config;     /* digest of `carried` */
     struct buf carried; /* the configuration, encoded */
     bool lossy; /* its owner may have crashed: a result may be missing */
-    uint64_t
-        complete_grant; /* the last ended grant of which all results are known */
-    bool revoke;        /* to be revoked in the next turn */
-    bool revoking;      /* its grant is revoked: dispatch nothing under it */
+    /* the last ended grant of which all results are known */
+    uint64_t complete_grant;
+    bool revoke;          /* to be revoked in the next turn */
+    bool revoking;        /* its grant is revoked: dispatch nothing under it */
     bool granted_pending; /* `granted` is to be sent to its owner */
     int64_t out;          /* tasks at its owner, without scheduled retries */
     struct dispatch_window window; /* limits `out` */
@@ -67,8 +67,8 @@ struct endpoint {
     struct out_row watched; /* watch.c: the last row that it looked at */
     /* Lanes (lanes.c). */
     int ordered; /* enum order_lanes of its deliveries; -1: they are being moved */
-    int64_t
-        turn; /* the last lane that had its turn; INT64_MIN: begin a round */
+    /* the last lane that had its turn; INT64_MIN: begin a round */
+    int64_t turn;
     int64_t round_end; /* the last lane of this round */
     enum { SETTLED, COLLECTING, LINING_UP } laning;
     int64_t lined_up; /* while LINING_UP: lanes up to this one have a head */
@@ -83,10 +83,10 @@ struct endpoint {
     int64_t failing_for_ms, failing_saved_ms;
     int warned;   /* how many of the warnings in endpoint.c were logged */
     bool healthy; /* it has delivered before: the guard may hold it */
-    int64_t
-        held_status; /* HELD: the status with which it refuses; 0: no response */
-    int64_t
-        paused_ms; /* total time paused, disabled or held, up to `since_ms` */
+    /* HELD: the status with which it refuses; 0: no response */
+    int64_t held_status;
+    /* total time paused, disabled or held, up to `since_ms` */
+    int64_t paused_ms;
     /* Wall: when a pause, a hold or a halt last ended; 0: never. Events accepted before
      * that may have waited for it, so no latency is measured for them. */
     int64_t resumed_ms;

@@ -42,13 +42,13 @@ struct event_intake {
     bool not_duplicate; /* an operator decided that it is not a duplicate … */
     bool forced; /* … or that its transition is applied, though it is invalid */
     bool replayed; /* a duplicate that only its signed part shows to be one */
-    uint64_t
-        action_id; /* an operator sends it again (replay.h); 0: it is received */
-    bool damaged;  /* its stored request is damaged, and is not parsed */
-    const char *
-        refused; /* refuse it for this, whatever its request says; NULL: judge it */
-    const char
-        *only;   /* for this endpoint; NULL: for all that are subscribed … */
+    /* an operator sends it again (replay.h); 0: it is received */
+    uint64_t action_id;
+    bool damaged; /* its stored request is damaged, and is not parsed */
+    /* refuse it for this, whatever its request says; NULL: judge it */
+    const char *refused;
+    /* for this endpoint; NULL: for all that are subscribed … */
+    const char *only;
     bool always; /* … also if that is not subscribed */
     char earlier_id[EVENT_ID_BYTES + 1];
     char reason[EVENT_REASON_BYTES];

@@ -12,8 +12,8 @@
 enum {
     REQUEST_MS = 250,    /* between watermark requests, */
     REQUEST_DUE_MS = 20, /* and when a wait has ended */
-    SILENT_MS =
-        2000, /* an ingress that is silent for longer stops the watermark clock */
+    /* an ingress that is silent for longer stops the watermark clock */
+    SILENT_MS = 2000,
     KEPT_MS = 250, /* the watermark clock on disk lags by at most this */
 };
 #define FORGOTTEN_MS HOUR_MS

@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-    BUILD_EVERY_MS =
-        20, /* enough for 50,000 events a second; a filter takes 1 ms */
+    /* enough for 50,000 events a second; a filter takes 1 ms */
+    BUILD_EVERY_MS = 20,
     BITS_MAX = 4 * FILTER_EVENTS * 16, /* four names for each event */
     FORGET_MAX = 64,
     TIDY_MAX = 64, /* blocks looked at in one call */

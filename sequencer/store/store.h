@@ -127,17 +127,17 @@ void store_deliverer_set(struct store *s, const char *name, uint64_t store);
 struct open_figures {
     int64_t counts[DELIVERY_DELIVERED]; /* by status */
     int64_t oldest;                     /* event; 0: no delivery is open */
-    int64_t
-        oldest_unopened; /* the same of deliveries that were never reopened */
+    /* the same of deliveries that were never reopened */
+    int64_t oldest_unopened;
     int64_t reopened_ms; /* when the first of the others was reopened; 0 */
 };
 struct open_figures store_open_figures(struct store *s);
 /* Totals of all deliveries of one event. */
 struct delivery_totals {
     int64_t endpoints, dead, attempts;
-    int64_t
-        reopened_ms; /* when a person last sent one of them again; 0: never */
-    bool expired;    /* all are dead because of `expires_in` */
+    /* when a person last sent one of them again; 0: never */
+    int64_t reopened_ms;
+    bool expired; /* all are dead because of `expires_in` */
 };
 struct delivery_totals store_delivery_totals(struct store *s, int64_t event);
 /* No delivery of this event is open, and it is neither buffered nor a duplicate that a person may
