@@ -1,19 +1,21 @@
+/* http: runs libmicrohttpd, judges heads, collects bodies, and enforces the limits of
+ * connections, time and memory. */
+#include "http.h"
 #include "clock.h"
 #include "headers.h"
-#include "http_parts.h"
-#include "listen.h"
+#include "http_connection.h"
 #include "log.h"
+#include "mhd_response.h"
 #include "tap.h"
 #include <assert.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Since 0.9.77 the library refuses by itself what head.c finds by its traces in
- * 0.9.75 (Debian 12). */
+/* From 0.9.77 on libmicrohttpd itself refuses what head.c finds by its traces in 0.9.75
+ * (Debian 12). */
 #if MHD_VERSION >= 0x00097701
 #define LIBRARY_IS_STRICT true
 #define STRICTLY          MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1,
@@ -23,30 +25,178 @@
 #endif
 
 enum {
-    /* Of each connection, for its head and a piece of its body. More than
-     * HEAD_MAX_BYTES, so that it is mostly we who respond 431, in our words. */
+    /* Of each connection, for its head and a piece of its body. More than HEAD_MAX_BYTES, so
+     * that mostly ingress, not libmicrohttpd, writes the 431. */
     POOL_BYTES = 24 * 1024,
-    SWALLOW_MAX_BYTES = 16 * 1024 * 1024,
-    OWN_FILES = 64, /* databases, mailboxes, control; and some that may come */
-    HEAR_EPOCHS = 256, /* the library accepts about ten connections in one */
+    DISCARD_MAX_BYTES = 16 * 1024 * 1024,
+    OWN_FILES = 64, /* databases, mailboxes, control, and a reserve */
+    HEAR_RUNS =
+        256, /* libmicrohttpd accepts about ten connections in one run */
+    BODIES_MAX_BYTES = 64 * 1024 * 1024, /* plus one body of max_body */
 };
 
-/* The library makes a list of the query's fields, of which nobody asks it, and
- * when it has no space for them it ends without a word, and without telling us.
- * So it gets to see one field. The text is in its own buffer, where it would put
- * zeroes; ours is a copy. */
-static void join_fields(const char *query)
+struct http {
+    struct MHD_Daemon *mhd;
+    const struct http_bounds *bounds;
+    struct http_ops ops;
+    void *self;
+    int64_t now_ms, mono_ms;
+    struct connections connections;
+    struct requests requests;
+    struct mhd_responses responses;
+    struct head head; /* the one that is being judged */
+    int epoll_fd;
+    int responses_given; /* since the last run */
+    uint64_t heard;      /* connections and requests that ever began */
+    bool quiesced;
+    /* A connection was closed when there were as many as allowed: libmicrohttpd looks for new
+     * ones only when it is run again. */
+    bool slot_freed;
+};
+
+static void refused(struct http *h, const struct request *r)
 {
-    for (char *p = (char *)(uintptr_t)query; (p = strchr(p, '&'));)
-        *p = '.';
+    h->ops.responded(h->self, r, r->response);
 }
 
-/* The request line is here: called before libmicrohttpd takes it apart. */
+/* Refuse a request whose body is being read; the rest of the body is discarded. */
+static void refuse_rest(struct http *h, struct request *r, enum response a)
+{
+    r->response = a;
+    r->discarded_bytes = r->body.len;
+    refused(h, r);
+    request_drop_body(&h->requests, r);
+}
+
+/* Its body is not framed as HTTP requires. The connection ends after the response, also if the
+ * request was refused for another reason before. */
+static void refuse_framing(struct http *h, struct request *r)
+{
+    if (r->response)
+        r->response = RESPONSE_CHUNKS_MALFORMED;
+    else
+        refuse_rest(h, r, RESPONSE_CHUNKS_MALFORMED);
+}
+
+static enum MHD_Result send_response(struct http *h, struct MHD_Connection *c,
+                                     struct request *r, enum response a)
+{
+    enum MHD_Result queued = mhd_response_queue(&h->responses, c, r, a);
+
+    if (r->own_body.len)
+        request_copied(&h->requests, r);
+    if (r->connection && r->connection->state != CONNECTION_SHUT)
+        connection_transition(&h->connections, r->connection,
+                              CONNECTION_RESPONDING);
+    return queued;
+}
+
+/* The request has no connection any more. If it was taken, http_respond() frees it. */
+static void part(struct http *h, struct request *r)
+{
+    if (r->connection)
+        r->connection->request = NULL;
+    r->connection = NULL;
+    r->method = r->path = NULL;
+    if (!r->taken)
+        request_free(&h->requests, r);
+}
+
+/* ---- the limits of time, connections and memory ---- */
+
+/* Close a connection that kept us waiting. It gets no response if it is idle after an earlier
+ * one or does not read its response, the known one if it was refused already, else a 408. */
+static void time_out(struct http *h, struct connection *conn)
+{
+    struct request none = {0}, *r = conn->request ? conn->request : &none;
+
+    if (conn->state == CONNECTION_RESPONDING ||
+        (conn->state == CONNECTION_IDLE && conn->kept)) {
+        connection_shut(&h->connections, conn);
+    } else if (r->response) {
+        connection_shut_with(&h->connections, conn, r->response);
+    } else {
+        if (!r->remote[0])
+            memcpy(r->remote, conn->remote, sizeof r->remote);
+        h->ops.responded(h->self, r, RESPONSE_TOO_SLOW);
+        connection_shut_with(&h->connections, conn, RESPONSE_TOO_SLOW);
+    }
+}
+
+/* For MHD_OPTION_NOTIFY_CONNECTION. */
+static void on_connection(void *cls, struct MHD_Connection *c, void **context,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct http *h = cls;
+    struct connections *all = &h->connections;
+    struct connection *conn = *context, *longest;
+
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        *context = connection_new(all, c);
+        h->heard++;
+        longest = connections_crowded(all);
+        if (longest)
+            time_out(h, longest);
+    } else if (conn) {
+        if (conn->request) /* libmicrohttpd did not report its end */
+            part(h, conn->request);
+        h->slot_freed |= all->count >= all->max;
+        connection_free(all, conn);
+        *context = NULL;
+    }
+}
+
+/* Free memory of bodies: of the connections that hold more than their share of it, the one that
+ * has kept us waiting longest gives way, because it does not send its body or does not read a
+ * large response. false: all those wait for us. */
+static bool one_gives_way(struct http *h)
+{
+    size_t share = (size_t)(BODIES_MAX_BYTES / h->connections.max);
+    struct connection *conn = NULL;
+
+    while ((conn = connections_next(&h->connections, conn))) {
+        struct request *r = conn->request;
+
+        if (conn->state == CONNECTION_READING && r && r->body.cap > share) {
+            refuse_rest(h, r, RESPONSE_BODIES_FULL);
+            return true;
+        }
+        if (conn->state == CONNECTION_RESPONDING && r &&
+            r->held_bytes > share) {
+            request_uncount(&h->requests, r);
+            connection_shut(&h->connections, conn);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool bodies_are_full(const struct http *h)
+{
+    return h->requests.bytes > BODIES_MAX_BYTES + h->bounds->max_body_bytes;
+}
+
+bool http_hold(struct http *h, struct request *r)
+{
+    request_count(&h->requests, r);
+    while (bodies_are_full(h))
+        if (!one_gives_way(h))
+            return false;
+    return true;
+}
+
+/* ---- a request line, and the end of a request ---- */
+
+/* For MHD_OPTION_URI_LOG_CALLBACK: the request line has come, and libmicrohttpd has not yet
+ * parsed it.
+ *
+ * It makes a list of the query's fields, which we do not need, and when it has no memory for
+ * them it closes the connection without a response and without a callback. So it is shown a
+ * single field: each '&' in its own buffer becomes a '.'. Our copy is made before. */
 static void *on_line(void *cls, const char *uri, struct MHD_Connection *c)
 {
     struct http *h = cls;
-    struct request *r = request_new(h);
-
+    struct request *r = request_new(&h->requests);
     const char *query = uri ? strchr(uri, '?') : NULL;
 
     h->heard++;
@@ -54,17 +204,18 @@ static void *on_line(void *cls, const char *uri, struct MHD_Connection *c)
     r->raw_url_bytes = uri ? strlen(uri) : 0;
     if (query) {
         buf_puts(&r->query, query + 1);
-        join_fields(query);
+        for (char *p = (char *)(uintptr_t)query; (p = strchr(p, '&'));)
+            *p = '.';
     }
-    h->figures.body_bytes += (int64_t)r->body.cap;
     if (r->connection)
         r->connection->request = r;
     if (r->connection && r->connection->state == CONNECTION_IDLE)
-        connection_transition(h, r->connection, CONNECTION_READING);
+        connection_transition(&h->connections, r->connection,
+                              CONNECTION_READING);
     return r;
 }
 
-/* What the library refused by itself, in its words, is on record like the rest. */
+/* Record a request that libmicrohttpd refused by itself, with a response of its own. */
 static void note_refusal(struct http *h, struct MHD_Connection *c,
                          struct request *r)
 {
@@ -78,7 +229,7 @@ static void note_refusal(struct http *h, struct MHD_Connection *c,
     r->response = status == 414 || status == 431 ? RESPONSE_HEAD_TOO_LARGE
                   : r->begun                     ? RESPONSE_LENGTH_AMBIGUOUS
                                                  : RESPONSE_HEAD_MALFORMED;
-    h->ops.responded(h->self, r, r->response);
+    refused(h, r);
 }
 
 static void on_completed(void *cls, struct MHD_Connection *c, void **context,
@@ -93,20 +244,20 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **context,
         return;
     if (r->connection && r->connection->state != CONNECTION_SHUT) {
         note_refusal(h, c, r);
-        connection_transition(h, r->connection, CONNECTION_IDLE);
+        connection_transition(&h->connections, r->connection, CONNECTION_IDLE);
         r->connection->kept = true;
         r->connection->read = false;
     }
-    request_part(h, r);
+    part(h, r);
 }
 
 /* ---- the bytes of chunked bodies, as they came (framing.h) ---- */
 
-/* libmicrohttpd has read these into its buffer, and does not look at them yet. */
+/* libmicrohttpd has read these bytes into its buffer and has not parsed them yet. */
 static void on_bytes(void *self, int fd, const char *p, size_t n)
 {
     struct http *h = self;
-    struct connection *conn = (size_t)fd < h->by_fd_count ? h->by_fd[fd] : NULL;
+    struct connection *conn = connection_of_fd(&h->connections, fd);
     struct request *r = conn ? conn->request : NULL;
 
     if (!conn)
@@ -118,12 +269,12 @@ static void on_bytes(void *self, int fd, const char *p, size_t n)
     framing_read(&r->framing, p, n);
     if (r->framing.state == FRAMING_BAD &&
         r->response != RESPONSE_CHUNKS_MALFORMED)
-        request_misframed(h, r);
+        refuse_framing(h, r);
 }
 
-/* The head has just been read: bytes that the library has read after it follow it
- * in its buffer. When it has read nothing since the request before, it has moved
- * its buffer, and we do not know where that ends. */
+/* The head has just been read: in libmicrohttpd's buffer the first bytes of the body follow it.
+ * If libmicrohttpd has read nothing since the last request, it has moved its buffer, and the end
+ * of these bytes is unknown. */
 static enum response begin_framing(const struct http *h, struct request *r)
 {
     const char *body = h->head.method + h->head.bytes;
@@ -133,16 +284,10 @@ static enum response begin_framing(const struct http *h, struct request *r)
         return RESPONSE_CHUNKS_PIPELINED;
     if (r->connection->read_end < body ||
         r->connection->read_end > body + POOL_BYTES)
-        return RESPONSE_CHUNKS_MALFORMED; /* not the library that we know */
+        return RESPONSE_CHUNKS_MALFORMED; /* an unknown libmicrohttpd */
     framing_read(&r->framing, body, (size_t)(r->connection->read_end - body));
     return r->framing.state == FRAMING_BAD ? RESPONSE_CHUNKS_MALFORMED
                                            : RESPONSE_NONE;
-}
-
-/* The library has seen the end of the body; so must we. */
-static bool is_framed(const struct request *r)
-{
-    return !r->chunked || r->framing.state == FRAMING_END;
 }
 
 static void run(struct http *h)
@@ -155,7 +300,8 @@ static void run(struct http *h)
 
 /* ---- a request ---- */
 
-/* The target stays as it was sent; our paths need no escapes. */
+/* For MHD_OPTION_UNESCAPE_CALLBACK: leaves the target as it was sent, as our paths need no
+ * escapes. */
 static size_t leave_escaped(void *cls, struct MHD_Connection *c, char *text)
 {
     (void)cls;
@@ -194,16 +340,16 @@ static void pack_headers(struct request *r, const struct head *head)
     }
 }
 
-/* Is a refused request answered only behind its end? libmicrohttpd closes the
- * connection after a response that comes before it; so only where its length
- * can't be trusted, is too much to throw away, or where the client asks first. */
+/* Whether to read a refused request to its end before the response. libmicrohttpd closes the
+ * connection after a response that precedes the end, so it precedes it only if the length of the
+ * body is unclear, if it is too much to discard, or if the client asks first (Expect). */
 static bool read_on(enum response a, const struct head_facts *facts)
 {
     bool body = facts->chunked || facts->length > 0;
 
     if (response_facts(a)->closes && a != RESPONSE_STOPPING)
         return false;
-    return !(body && facts->expects) && facts->length <= SWALLOW_MAX_BYTES;
+    return !(body && facts->expects) && facts->length <= DISCARD_MAX_BYTES;
 }
 
 static enum response judge(struct http *h, struct MHD_Connection *c,
@@ -248,49 +394,61 @@ static enum MHD_Result begin(struct http *h, struct MHD_Connection *c,
     }
     if (!r->response)
         return MHD_YES;
-    h->ops.responded(h->self, r, r->response);
+    refused(h, r);
     return read_on(r->response, &facts) ? MHD_YES
-                                        : responses_send(h, c, r, r->response);
+                                        : send_response(h, c, r, r->response);
 }
 
 static enum MHD_Result more(struct http *h, struct request *r,
                             const char *piece, size_t n)
 {
-    if (!r->response) {
-        request_keep(h, r, piece, n);
+    if (!r->response && r->body.len + n > (size_t)h->bounds->max_body_bytes) {
+        refuse_rest(h, r, RESPONSE_BODY_TOO_LARGE);
         return MHD_YES;
     }
-    r->swallowed_bytes += n;
-    if (r->swallowed_bytes <= SWALLOW_MAX_BYTES)
+    if (!r->response) {
+        request_add_body(&h->requests, r, piece, n);
+        /* Connections that hold large bodies and do not end them must not keep out clients
+         * that send small ones. */
+        while (!r->response && bodies_are_full(h))
+            if (!one_gives_way(h))
+                refuse_rest(h, r, RESPONSE_BODIES_FULL);
+        return MHD_YES;
+    }
+    r->discarded_bytes += n;
+    if (r->discarded_bytes <= DISCARD_MAX_BYTES)
         return MHD_YES;
     if (r->connection && r->connection->state != CONNECTION_SHUT)
-        connection_shut_with(h, r->connection, r->response);
+        connection_shut_with(&h->connections, r->connection, r->response);
     return MHD_NO;
 }
 
 static enum MHD_Result finish(struct http *h, struct MHD_Connection *c,
                               struct request *r)
 {
-    if (!is_framed(r) && r->response != RESPONSE_CHUNKS_MALFORMED)
-        request_misframed(h, r);
+    /* libmicrohttpd has found the end of a chunked body; framing.c must have found it, too. */
+    if (r->chunked && r->framing.state != FRAMING_END &&
+        r->response != RESPONSE_CHUNKS_MALFORMED)
+        refuse_framing(h, r);
     if (r->response)
-        return responses_send(h, c, r, r->response);
+        return send_response(h, c, r, r->response);
     if (r->taken)
         return MHD_YES;
     if (r->connection && r->connection->state == CONNECTION_SHUT)
-        return MHD_NO; /* its time had expired; it has been told so */
+        return MHD_NO; /* timed out; its response is sent */
     r->received_ms = h->now_ms;
     r->taken_ms = h->mono_ms;
     r->response = h->ops.take(h->self, r);
-    request_hold(h, r);
+    request_count(&h->requests, r);
     if (r->response) {
-        h->ops.responded(h->self, r, r->response);
-        return responses_send(h, c, r, r->response);
+        refused(h, r);
+        return send_response(h, c, r, r->response);
     }
     r->taken = true;
     if (r->connection)
-        connection_transition(h, r->connection, CONNECTION_PROCESSING);
-    return MHD_YES; /* and we are asked again by every run */
+        connection_transition(&h->connections, r->connection,
+                              CONNECTION_PROCESSING);
+    return MHD_YES; /* each MHD_run() calls us again */
 }
 
 static enum MHD_Result on_call(void *cls, struct MHD_Connection *c,
@@ -322,13 +480,13 @@ void http_respond(struct http *h, struct request *r, enum response a)
     h->responses_given++;
     h->ops.responded(h->self, r, a);
     if (!r->connection)
-        request_free(h, r);
+        request_free(&h->requests, r);
 }
 
 /* ---- opening, turning, closing ---- */
 
 GR_PRINTF(2, 0)
-static void mhd_says(void *cls, const char *format, va_list args)
+static void mhd_logs(void *cls, const char *format, va_list args)
 {
     char text[256];
     size_t n;
@@ -342,9 +500,9 @@ static void mhd_says(void *cls, const char *format, va_list args)
     log_debug(NULL, "libmicrohttpd", LS("says", text));
 }
 
-/* Past the process's bound on open files nobody is accepted, and then nobody makes
- * space (connections.c). So the connections must stay below it, with some files left
- * for ourselves. */
+/* At the process's limit of open files no connection is accepted, so none would be closed for a
+ * new one (on_connection()). The connections must stay below it, and leave some files for
+ * ingress itself. */
 static int64_t max_connections(const struct http_bounds *bounds)
 {
     struct rlimit files;
@@ -374,24 +532,24 @@ struct http *http_open(const char *host, int port,
     int fd = listen_on("ingress.listen", host, port, peers, arg);
 
     h->bounds = bounds;
-    h->max_connections = max_connections(bounds);
     h->ops = *ops;
     h->self = self;
     h->now_ms = now_ms();
     h->mono_ms = mono_ms();
-    waiters_init(&h->waiting);
-    TAILQ_INIT(&h->spare);
-    responses_make(h);
-    /* No idle timeout (0), because we have deadlines; strictness is head.c's.
-     * A request that was taken is not suspended: suspending costs four system
-     * calls, and being asked again costs none (docs/decisions/0009). */
+    connections_open(&h->connections, max_connections(bounds));
+    h->connections.mono_ms = h->mono_ms;
+    requests_open(&h->requests);
+    mhd_responses_open(&h->responses);
+    /* No idle timeout (0), as http.c has deadlines. A taken request is not suspended:
+     * suspending costs four system calls, being called again costs none
+     * (docs/decisions/0009). */
     h->mhd = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_ERROR_LOG, (uint16_t)port, NULL, NULL, on_call,
-        h, MHD_OPTION_EXTERNAL_LOGGER, mhd_says, h, MHD_OPTION_LISTEN_SOCKET,
-        fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)h->max_connections,
+        h, MHD_OPTION_EXTERNAL_LOGGER, mhd_logs, h, MHD_OPTION_LISTEN_SOCKET,
+        fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)h->connections.max,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
         MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_NOTIFY_CONNECTION,
-        connection_notify, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+        on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
         MHD_OPTION_URI_LOG_CALLBACK, on_line, h, MHD_OPTION_UNESCAPE_CALLBACK,
         leave_escaped, h, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
         STRICTLY MHD_OPTION_END);
@@ -411,10 +569,11 @@ int http_fd(const struct http *h)
 int http_run(struct http *h, int64_t now_wall_ms, int64_t now_mono_ms)
 {
     MHD_UNSIGNED_LONG_LONG more_ms = 1;
+    struct connection *overdue;
     int due_ms;
 
     h->now_ms = now_wall_ms;
-    h->mono_ms = now_mono_ms;
+    h->mono_ms = h->connections.mono_ms = now_mono_ms;
     /* One run makes a response, the next writes it. */
     run(h);
     if (h->responses_given) {
@@ -423,66 +582,64 @@ int http_run(struct http *h, int64_t now_wall_ms, int64_t now_mono_ms)
     }
     if (MHD_get_timeout(h->mhd, &more_ms) == MHD_NO)
         more_ms = 1;
-    due_ms = connections_time_out(h); /* what has come was read before */
+    while ((overdue = connections_overdue(&h->connections,
+                                          h->bounds->read_timeout_ms, &due_ms)))
+        time_out(h, overdue); /* all that has come is read by now */
     if (h->slot_freed)
         due_ms = 0;
     h->slot_freed = false;
     return more_ms ? due_ms : 0;
 }
 
-/* Who has come before is heard, and gets a response: else the kernel resets him. */
-static void hear_all(struct http *h)
-{
-    uint64_t heard;
-
-    for (int i = 0; i < HEAR_EPOCHS; i++) {
-        heard = h->heard;
-        run(h);
-        if (heard == h->heard && i)
-            return;
-    }
-}
-
 void http_quiesce(struct http *h)
 {
     struct connection *conn, *next;
+    uint64_t heard;
     int fd;
 
     if (h->quiesced)
         return;
-    hear_all(h);
+    /* Serve the connections that the kernel has accepted: it would reset them. */
+    run(h);
+    for (int i = 1; i < HEAR_RUNS; i++) {
+        heard = h->heard;
+        run(h);
+        if (heard == h->heard)
+            break;
+    }
     h->quiesced = true;
     fd = MHD_quiesce_daemon(h->mhd);
     if (fd >= 0)
         close(fd);
-    for (conn = connection_waiting(TAILQ_FIRST(&h->waiting)); conn;
-         conn = next) {
-        next = connection_waiting(TAILQ_NEXT(&conn->waiter, link));
+    for (conn = connections_next(&h->connections, NULL); conn; conn = next) {
+        next = connections_next(&h->connections, conn);
         if (conn->state == CONNECTION_IDLE)
-            connection_shut(h, conn);
+            connection_shut(&h->connections, conn);
     }
 }
 
 struct http_figures http_figures(const struct http *h)
 {
-    return h->figures;
+    return (struct http_figures){.connections = h->connections.count,
+                                 .busy = h->connections.busy,
+                                 .body_bytes = h->requests.bytes};
 }
 
-/* Whose request is still not whole is told why it goes no further. */
+/* Respond 503 to connections whose request is incomplete, then close them. */
 static void respond_stopping(struct http *h)
 {
     struct connection *conn, *next;
 
-    for (conn = connection_waiting(TAILQ_FIRST(&h->waiting)); conn;
-         conn = next) {
-        next = connection_waiting(TAILQ_NEXT(&conn->waiter, link));
-        if (conn->state != CONNECTION_READING || !conn->request)
+    for (conn = connections_next(&h->connections, NULL); conn; conn = next) {
+        struct request *r = conn->request;
+
+        next = connections_next(&h->connections, conn);
+        if (conn->state != CONNECTION_READING || !r)
             continue;
-        if (!conn->request->response)
-            h->ops.responded(h->self, conn->request, RESPONSE_STOPPING);
-        connection_shut_with(h, conn,
-                             conn->request->response ? conn->request->response
-                                                     : RESPONSE_STOPPING);
+        if (!r->response)
+            h->ops.responded(h->self, r, RESPONSE_STOPPING);
+        connection_shut_with(&h->connections, conn,
+                             r->response ? r->response : RESPONSE_STOPPING);
     }
 }
 
@@ -492,8 +649,8 @@ void http_close(struct http *h)
         return;
     respond_stopping(h);
     MHD_stop_daemon(h->mhd);
-    requests_free_spare(h);
-    responses_free(h);
-    free(h->by_fd);
+    requests_close(&h->requests);
+    mhd_responses_close(&h->responses);
+    connections_close(&h->connections);
     free(h);
 }

@@ -1,4 +1,6 @@
-#include "http_parts.h"
+/* mhd_response: makes libmicrohttpd's responses and queues them. */
+#include "mhd_response.h"
+#include "http_request.h"
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,8 +36,8 @@ enum { ACCEPTED_ID_AT = sizeof "{\"id\":\"" - 1 };
 static_assert(sizeof accepted_form - 1 == ACCEPTED_BYTES,
               "as request.accepted");
 
-/* The response that is given most is always as long: each request keeps its own
- * from one use to the next, and only its id is written anew. */
+/* The most frequent response always has the same length: each request keeps its own object from
+ * one use to the next, and only the id in it is written anew. */
 static struct MHD_Response *accepted_with(struct request *r)
 {
     if (!r->accepted_response) {
@@ -48,56 +50,51 @@ static struct MHD_Response *accepted_with(struct request *r)
     return r->accepted_response;
 }
 
-void responses_forget(struct request *r)
+void mhd_response_forget(struct request *r)
 {
     if (r->accepted_response)
         MHD_destroy_response(r->accepted_response);
 }
 
-/* One that only this request gets. */
-static struct MHD_Response *own(const struct request *r, enum response a)
+enum MHD_Result mhd_response_queue(struct mhd_responses *all,
+                                   struct MHD_Connection *c, struct request *r,
+                                   enum response a)
 {
-    return make(a, r->retry_after_s,
-                r->own_type ? r->own_type : "application/json",
-                r->own_body.data, r->own_body.len, MHD_RESPMEM_MUST_COPY);
-}
-
-enum MHD_Result responses_send(struct http *h, struct MHD_Connection *c,
-                               struct request *r, enum response a)
-{
-    struct MHD_Response *mine = r->own_body.len ? own(r, a) : NULL;
-    struct MHD_Response *response = mine                     ? mine
-                                    : a == RESPONSE_ACCEPTED ? accepted_with(r)
-                                                             : h->responses[a];
+    struct MHD_Response *own = NULL, *response;
     enum MHD_Result queued;
 
+    if (r->own_body.len)
+        own = make(a, r->retry_after_s,
+                   r->own_type ? r->own_type : "application/json",
+                   r->own_body.data, r->own_body.len, MHD_RESPMEM_MUST_COPY);
+    response = own                      ? own
+               : a == RESPONSE_ACCEPTED ? accepted_with(r)
+                                        : all->of[a];
     queued = MHD_queue_response(
         c, r->own_status ? r->own_status : response_facts(a)->status, response);
-    if (mine) {
-        MHD_destroy_response(mine);
-        request_responded(h, r);
-    }
-    if (r->connection && r->connection->state != CONNECTION_SHUT)
-        connection_transition(h, r->connection, CONNECTION_RESPONDING);
+    if (own)
+        MHD_destroy_response(own);
     return queued;
 }
 
-void responses_make(struct http *h)
+void mhd_responses_open(struct mhd_responses *all)
 {
+    *all = (struct mhd_responses){.of = {NULL}};
     for (enum response a = RESPONSE_NONE + 1; a < RESPONSE_COUNT; a++) {
         const char *body = a == RESPONSE_HEALTHY ? "{\"status\":\"ok\"}"
                                                  : response_body(a);
 
-        h->responses[a] = make(a, 0, "application/json", body, strlen(body),
-                               MHD_RESPMEM_PERSISTENT);
-        if (!h->responses[a])
-            die(EXIT_UNAVAILABLE, "libmicrohttpd makes no response");
+        all->of[a] = make(a, 0, "application/json", body, strlen(body),
+                          MHD_RESPMEM_PERSISTENT);
+        if (!all->of[a])
+            die(EXIT_UNAVAILABLE,
+                "libmicrohttpd cannot make a response: no memory");
     }
 }
 
-void responses_free(struct http *h)
+void mhd_responses_close(struct mhd_responses *all)
 {
     for (int i = 0; i < RESPONSE_COUNT; i++)
-        if (h->responses[i])
-            MHD_destroy_response(h->responses[i]);
+        if (all->of[i])
+            MHD_destroy_response(all->of[i]);
 }
