@@ -1,4 +1,4 @@
-/* counts: what ingress publishes about itself (metrics.h), declared once. */
+/* counts: the metrics that ingress publishes (metrics.h), declared once. */
 #ifndef INGRESS_COUNTS_H
 #define INGRESS_COUNTS_H
 
@@ -49,13 +49,11 @@ enum count {
 #define C(NAME, name, kind, unit, help) COUNT_##NAME,
     COUNTS(C)
 #undef C
-    /* One counter for each response's reason follows. */
+    /* Then one counter per response. */
     COUNT_RESPONSES,
     COUNT_COUNT = COUNT_RESPONSES + RESPONSE_COUNT - 1
 };
 
 enum family { FAMILY_REJECTED, FAMILY_ACCEPTED, FAMILY_OLDEST, FAMILY_COUNT };
-
-/* Each ends with a NULL name. */
 
 #endif

@@ -1,4 +1,4 @@
-/* ingress: what this process is made of; shared by this folder only. */
+/* ingress: the state of this process, for this folder only. */
 #ifndef INGRESS_INGRESS_H
 #define INGRESS_INGRESS_H
 
@@ -13,9 +13,9 @@
 #include "store.h"
 #include "ulid.h"
 
-#define SEQUENCER "sequencer" /* to whom events are handed on */
+#define SEQUENCER "sequencer" /* the process that gets the events */
 
-enum { KIND_ARCHIVED = 1 }; /* of our rows on the link */
+enum { KIND_ARCHIVED = 1 }; /* kind of our rows on the link */
 
 struct ingress {
     struct daemon daemon;
@@ -25,27 +25,26 @@ struct ingress {
     struct intake intake;
     struct archive_space space;
     struct intake_rate intake_rate;
-    int http_watch;       /* of the loop */
-    int64_t rate_said_ms; /* mono: last line of the log about it; 0 */
+    int http_watch;       /* index of http's socket in the loop */
+    int64_t rate_said_ms; /* mono: last log line about it; 0: none */
     struct admission admission;
     struct rejects rejects;
     struct ulid ids;
-    struct
-    { /* the sequencer's question that is to be answered; epoch 0: none */
+    struct { /* the watermark request to be answered; epoch 0: there is none */
         char inbox[INBOX_MAX_BYTES + 1];
         uint64_t epoch;
         int64_t stamp_ms;
         uint64_t
-            next;   /* the response; 0: what was received is not stored yet */
+            next;   /* the response; 0: requests before it are not stored yet */
         bool fresh; /* it came in this turn */
     } watermark;
-    int64_t stall_ms;    /* so long a write may take before the disk stalls */
-    int64_t stalled_ms;  /* mono: the disk has not ended a write since; 0 */
-    int64_t stopping_ms; /* mono: when we began to stop; 0 */
+    int64_t stall_ms;    /* a write that takes so long stalls */
+    int64_t stalled_ms;  /* mono: a write has not ended since; 0: no stall */
+    int64_t stopping_ms; /* mono: when ingress began to stop; 0: it runs */
     int64_t counts[COUNT_COUNT];
 };
 
-extern const struct daemon_plan ingress_plan; /* self is to be filled in */
+extern const struct daemon_plan ingress_plan; /* `self` is not filled in */
 
 /* turn.c: the callbacks of this process (daemon.h) */
 void ingress_open(void *self);

@@ -1,6 +1,6 @@
-/* turn: ingress's start, turn and end. ingress_work() reads requests and inserts rows;
- * ingress_after_commit() wakes those whose rows are on disk, and the next turn writes
- * their responses. */
+/* turn: starts ingress, runs its turns, and ends it. ingress_work() reads requests and inserts
+ * rows; ingress_after_commit() responds to those whose rows are on disk, and the next turn
+ * writes the responses. */
 #include "clock.h"
 #include "ingress.h"
 #include "log.h"
@@ -11,9 +11,9 @@
 #include <string.h>
 
 enum {
-    STALL_MS = 5000, /* a commit that takes longer: providers stop waiting */
-    AWAY_MS = 2000,  /* a peer that has not been heard for so long */
-    COPY_BYTES = 512 * 1024, /* of the WAL, which rows are only appended to */
+    STALL_MS = 5000,         /* a commit that takes longer: providers give up */
+    AWAY_MS = 2000,          /* a peer that was silent for so long is away */
+    COPY_BYTES = 512 * 1024, /* per step; rows are only appended to the WAL */
 };
 
 static void set_bounds(struct ingress *g, const struct settings *s)
@@ -23,7 +23,7 @@ static void set_bounds(struct ingress *g, const struct settings *s)
     g->bounds.read_timeout_ms = s->ingress.read_timeout_ms;
 }
 
-/* Ids ascend over restarts too: go on behind the last one that is on disk. */
+/* Ids ascend over restarts, too: continue after the last id on disk. */
 static void resume_ids(struct ingress *g)
 {
     char id[EVENT_ID_BYTES + 1], replayed[EVENT_ID_BYTES + 1];
@@ -39,7 +39,7 @@ static void resume_ids(struct ingress *g)
                  LS("event_id", id));
 }
 
-/* Tests shorten it. */
+/* Tests shorten it with GRAPNEL_TEST_STALL_MS. */
 static int64_t stall_ms(void)
 {
     const char *text = getenv("GRAPNEL_TEST_STALL_MS");
@@ -97,8 +97,8 @@ void ingress_measure(void *self)
                                                 : 0);
 }
 
-/* A watermark request is answered when all that waited as it came has a number,
- * batches to their end: rows say when their request was received. */
+/* A watermark request is answered when all requests received before it have a number, batches
+ * to their end. */
 static void work_on_requests(struct ingress *g)
 {
     if (g->watermark.fresh)
@@ -109,7 +109,7 @@ static void work_on_requests(struct ingress *g)
         g->watermark.next = links_next(g->daemon.links, SEQUENCER);
 }
 
-/* ---- a disk that stalls ---- */
+/* ---- a stalled disk ---- */
 
 static void look_for_stall(struct ingress *g)
 {
@@ -133,7 +133,7 @@ static void end_stall(struct ingress *g)
     g->stalled_ms = 0;
 }
 
-/* The sequencer is there. */
+/* The sequencer was heard lately. */
 static bool responds(struct ingress *g)
 {
     struct link_state l;
@@ -145,13 +145,13 @@ static bool responds(struct ingress *g)
     return false;
 }
 
-/* The sequencer is there and takes events. */
+/* Events wait for the sequencer, and it takes them. */
 static bool handing_on(struct ingress *g)
 {
     return links_backlog(g->daemon.links, SEQUENCER) && responds(g);
 }
 
-/* Ten times a second is enough; intake_rate.c sees to that. */
+/* intake_rate_look() limits itself to ten times a second. */
 static void look_at_intake_rate(struct ingress *g)
 {
     bool was_on = g->intake_rate.on;
@@ -177,8 +177,8 @@ static void look_at_intake_rate(struct ingress *g)
              LI("wait_ms", g->intake_rate.wait_ms));
 }
 
-/* Requests are read, and responses written, unless this is a pause; then the loop does not
- * wake for them. Returns how long it may sleep, in ms. */
+/* Read requests and write responses, unless the intake rate demands a pause; then the loop does
+ * not wake for them. Returns how long it may sleep, in ms. */
 static int turn_http(struct ingress *g)
 {
     int pause_ms = intake_rate_pause_ms(&g->intake_rate, mono_us());
@@ -189,8 +189,8 @@ static int turn_http(struct ingress *g)
                                g->daemon.loop.mono_ms);
 }
 
-/* While we stop batches are stored for half of shutdown_grace; in the rest of it their
- * clients read which lines were. */
+/* When ingress stops, batches are stored for half of shutdown_grace; in the rest their clients
+ * read which lines were stored. */
 static void end_batches(struct ingress *g)
 {
     if (g->stopping_ms && g->daemon.loop.mono_ms - g->stopping_ms >=
@@ -214,8 +214,8 @@ int ingress_work(void *self)
     g->counts[COUNT_PURGED] += space_work(
         &g->space, &g->store, g->daemon.links, g->daemon.settings,
         &g->daemon.retention, loop->now_ms, loop->mono_ms, &space_ms);
-    /* A group that was read during the last commit is on its way to the disk before
-     * ingress_meanwhile() writes the responses of that. */
+    /* Store a group that was read during the last commit before ingress_meanwhile() writes the
+     * responses of that commit. */
     look_at_intake_rate(g);
     group = intake_has_group(&g->intake);
     if (!group)
@@ -224,7 +224,7 @@ int ingress_work(void *self)
     intake_rate_stored(&g->intake_rate, mono_us(), g->intake.stored_count,
                        g->counts[COUNT_CONNECTIONS]);
     loop->read_on = intake_stored_group(&g->intake) && !g->intake_rate.on;
-    if (group && !loop->read_on) /* a full disk took less */
+    if (group && !loop->read_on) /* the disk was full */
         http_ms = turn_http(g);
     rejects_ms = rejects_work(&g->rejects, g, loop->stopping);
     publish(g);
@@ -233,7 +233,7 @@ int ingress_work(void *self)
                : loop_sooner(loop_sooner(http_ms, space_ms), rejects_ms);
 }
 
-/* The sequencer asks what it has still to expect. */
+/* A watermark request of the sequencer: which requests may still come? */
 void ingress_frame(void *self, int kind, struct bytes frame)
 {
     struct ingress *g = self;
@@ -247,8 +247,8 @@ void ingress_frame(void *self, int kind, struct bytes frame)
                  LS("kind", wire_kind_name(kind)));
         return;
     }
-    /* Each asks about all that came before it: while one waits for a batch to be stored,
-     * the next would wait for those that came meanwhile, and so on. */
+    /* Ignore a new request while the last one of this epoch is unanswered: if each replaced the
+     * one before, a batch that is being stored would delay all of them. */
     if (g->watermark.epoch == s.epoch && !g->watermark.next)
         return;
     wire_copy(g->watermark.inbox, sizeof g->watermark.inbox, s.inbox);
@@ -258,8 +258,8 @@ void ingress_frame(void *self, int kind, struct bytes frame)
     g->watermark.fresh = true;
 }
 
-/* After the commit: all that was received before it asked has a number below
- * the next. Lost without harm, it asks again. */
+/* After the commit: all requests received before the watermark request have a number below
+ * `next`. A lost frame does no harm: the sequencer asks again. */
 static void send_watermark(struct ingress *g)
 {
     struct wire_watermark s = {
@@ -286,8 +286,8 @@ void ingress_after_commit(void *self)
     send_watermark(self);
 }
 
-/* Requests are read, judged and wait to be stored by the next turn. Rows are not
- * touched: a thread commits them, or the loop itself, and this is its fallback thread. */
+/* During a commit, in another thread or not: read and judge requests for the next turn. Touches
+ * no row. */
 void ingress_meanwhile(void *self)
 {
     struct ingress *g = self;
@@ -311,8 +311,9 @@ void ingress_reload(void *self, struct settings *fresh)
     set_bounds(self, fresh);
 }
 
-/* What is not handed on is safe on disk, so an absent sequencer keeps nobody
- * waiting; what is not answered waits for its commit. */
+/* Stop when all clients have their response and the sequencer takes no more events, or when
+ * shutdown_grace has passed. Unprocessed events are safe on disk, so an absent sequencer does
+ * not delay the stop. */
 bool ingress_stopped(void *self)
 {
     struct ingress *g = self;
@@ -325,7 +326,7 @@ bool ingress_stopped(void *self)
     return g->stopping_ms && !http_figures(g->http).busy && !handing_on(g);
 }
 
-/* As /readyz judges. A stall has ended when the loop can be asked. */
+/* The same judgement as /readyz. When the loop can ask, no write stalls. */
 const char *ingress_state(void *self, bool *ready)
 {
     struct ingress *g = self;
@@ -362,7 +363,7 @@ bool ingress_load(void *self, const char *peer, uint64_t n, int kind,
     struct ingress *g = self;
 
     (void)peer;
-    (void)n; /* the same as ref */
+    (void)n; /* equals ref */
     return kind == KIND_ARCHIVED &&
            (store_load(&g->store, ref, out) ||
             store_replay_load(&g->store.replays, ref, out));

@@ -1,3 +1,4 @@
+/* archive_replay: lists archived events, and sends them again. */
 #include "archive_replay.h"
 #include "clock.h"
 #include "ingress.h"
@@ -6,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What one question may cost. */
+/* What one control request may cost. */
 enum {
     PAGE_MAX = 500,
-    LOOK_MAX = 5000, /* rows looked at, some 10 ms */
+    LOOK_MAX = 5000, /* rows read, about 10 ms */
     IDS_MAX = 500,
 };
 
@@ -17,7 +18,7 @@ enum {
  * steps of the clock and requests that arrived slowly. */
 #define OUT_OF_ORDER_MS (10 * MINUTE_MS)
 
-/* No time or number that a request names is larger, so that sums do not overflow. */
+/* Larger numbers in a control request are cut to this, so that sums do not overflow. */
 #define NUMBER_MAX (INT64_MAX / 4)
 
 static int64_t number(json_t *args, const char *key, int64_t otherwise)
@@ -28,7 +29,7 @@ static int64_t number(json_t *args, const char *key, int64_t otherwise)
     return n > NUMBER_MAX ? NUMBER_MAX : n < -1 ? -1 : n;
 }
 
-/* The last row that is surely before all that were received from `ms` on. */
+/* The last row that is certainly before all that were received at `ms` or later. */
 static int64_t row_before(struct ingress *g, int64_t ms)
 {
     int64_t lo = g->space.first_n - 1, hi = g->space.last_n, n, received_ms;
@@ -45,7 +46,7 @@ static int64_t row_before(struct ingress *g, int64_t ms)
     return lo;
 }
 
-/* ---- what there is ---- */
+/* ---- list ---- */
 
 struct replay_page {
     int64_t since_ms, until_ms, limit;
@@ -53,7 +54,7 @@ struct replay_page {
     json_t *events;
     int64_t last_n;
     int looked;
-    bool end; /* nothing more of that time */
+    bool end; /* all rows of that time are read */
 };
 
 static bool on_entry(void *arg, const struct archive_entry *e)
@@ -112,7 +113,7 @@ json_t *replay_archive(void *self, json_t *args, char why[200])
 struct replay_sending {
     const char *endpoint, *who;
     bool fresh;  /* as new events */
-    bool always; /* to that endpoint, whether it is subscribed to it or not */
+    bool always; /* to that endpoint, even if it is not subscribed */
     json_t *resent, *missing;
 };
 
@@ -142,7 +143,7 @@ static void add(struct ingress *g, const struct replay_sending *s,
     g->counts[COUNT_REPLAYED]++;
 }
 
-/* One is {"id"}, or {"id","request"}: an event of a request of several. */
+/* One event: {"id"}, or {"id","request"} if its request has several. */
 static void send_one(struct ingress *g, const struct replay_sending *s,
                      json_t *one)
 {

@@ -1,3 +1,4 @@
+/* archive_space: measures the disk and the archive, and deletes processed requests. */
 #include "archive_space.h"
 #include "clock.h"
 #include "ingress.h"
@@ -13,8 +14,9 @@ enum {
     LOOK_MS = 1000,
     MARK_PERCENT = 5,
     MARK_MAX_MIB = 256,
-    PURGE_COUNT = 256, /* of one turn, or as many as have come since the last */
-    PURGE_ROOM_BYTES = 8 * 1024 * 1024, /* on the disk: what one may write */
+    PURGE_COUNT = 256, /* per turn, or as many as came since the last */
+    PURGE_ROOM_BYTES = 8 * 1024 *
+                       1024, /* on the disk: what one step may write */
 };
 
 int64_t space_mark_bytes(int64_t total_bytes)
@@ -60,7 +62,7 @@ static void read_ends(struct archive_space *r, struct store *store)
 
     store_ends(store, &r->first_n, &r->last_n, id);
     if (!r->last_n)
-        r->first_n = 1; /* none */
+        r->first_n = 1; /* an empty archive */
 }
 
 void space_open(struct archive_space *r, struct store *store,
@@ -89,18 +91,18 @@ void space_undo(struct archive_space *r, struct store *store)
     read_ends(r, store);
     look(r, store);
     r->purging = false;
-    r->flooder_at_n = 0; /* its rows are there again */
+    r->flooder_at_n = 0; /* its rows are back */
     r->ages = (struct ages){0};
 }
 
-/* What the archive may have before processed requests are deleted for others to come. */
+/* How much the archive may hold before processed requests are deleted for new ones. */
 static int64_t limit_bytes(const struct archive_space *r)
 {
     return r->disk_bytes < PURGE_ROOM_BYTES ? r->max_bytes
                                             : space_share_bytes(r);
 }
 
-/* What one step may delete: never less than what has come, or the archive would grow. */
+/* How much one step may delete: never less than what has come, else the archive would grow. */
 static int64_t max_rows(const struct archive_space *r)
 {
     return r->brought > PURGE_COUNT ? r->brought : PURGE_COUNT;
@@ -121,9 +123,10 @@ static void purged(struct archive_space *r, struct store *store)
     r->purging = true;
 }
 
-/* A source that has more than half of it while others have something, too, deletes its own
- * processed requests first. The last rows stay, as the next id is made from them. One
- * bounded step, which also passes over rows of others; false: it has no more of its own. */
+/* A source that has more than half of the archive, while others have something, loses its own
+ * processed requests first. The last rows stay, because ids in the rows before are looked up
+ * from them. One limited step, which also passes rows of others; false: it has no more
+ * processed requests. */
 static bool purge_flooder(struct archive_space *r, struct store *store,
                           int64_t handed_n, int64_t *n)
 {
@@ -151,9 +154,9 @@ static bool purge_flooder(struct archive_space *r, struct store *store,
     return true;
 }
 
-/* Purge processed requests: the oldest first, because they are older than `keep`
- * or the archive is above its share. A purge writes to the WAL first, so there is none
- * when the disk is nearly full. */
+/* Delete processed requests, the oldest first, because they are older than `keep` or the
+ * archive exceeds its share. Deleting writes to the WAL first, so nothing is deleted when the
+ * disk is nearly full. */
 static int64_t purge(struct archive_space *r, struct store *store,
                      struct links *links, int64_t before_ms, int64_t now_ms)
 {
@@ -211,7 +214,7 @@ int64_t space_work(struct archive_space *r, struct store *store,
     bool due = !r->looked_ms || mono_ms - r->looked_ms >= LOOK_MS;
 
     r->max_bytes = s->ingress.archive_max_bytes;
-    due |= space_judge(r) != r->refusal; /* by count; is it so? */
+    due |= space_judge(r) != r->refusal; /* counted only: measure */
     if (due) {
         look(r, store);
         r->looked_ms = mono_ms;

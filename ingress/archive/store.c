@@ -1,3 +1,4 @@
+/* store: statements of the archive and of refused requests. */
 #include "store.h"
 #include "headers.h"
 #include "stores.h"
@@ -7,8 +8,8 @@
 
 extern const char ingress_store_sql[];
 extern const char *const ingress_upgrades[];
-/* Rows of a kilobyte or two, appended: with larger pages than SQLite's own a
- * commit has half as many to write; with still larger ones more bytes. */
+/* Rows have a kilobyte or two and are appended: with pages larger than SQLite's default a
+ * commit writes half as many pages; with still larger ones it writes more bytes. */
 enum { PAGE_BYTES = 8 * 1024 };
 const struct db_schema ingress_schema = {.create = ingress_store_sql,
                                          .steps = ingress_upgrades,
@@ -154,7 +155,7 @@ void store_request_done(struct store *s)
     db_done(s->load);
 }
 
-/* Of a damaged one they may make no sense; the sequencer takes it all the same. */
+/* Unreadable headers of a damaged row are left out; the sequencer records it all the same. */
 static struct bytes readable(const struct archive_row *row)
 {
     return row->damaged && !headers_valid(row->headers) ? (struct bytes){"", 0}
@@ -231,8 +232,8 @@ struct doomed {
     char event_id[EVENT_ID_BYTES + 1];
 };
 
-/* The entries of ids made from time stay, as others are looked for behind them;
- * store_ids_cut() deletes them later. */
+/* Entries of ids made from time stay, because other ids are found by them; store_ids_cut()
+ * deletes them later. */
 static void drop_row(struct store *s, const struct doomed *d)
 {
     store_ids_drop(&s->ids, d->event_id);
@@ -245,7 +246,7 @@ static void drop_row(struct store *s, const struct doomed *d)
     db_run(s->db, s->head_drop);
 }
 
-/* Those to be deleted; moves `*at` on. */
+/* Finds the rows to delete; moves `*at` on. */
 static int find_doomed(struct store *s, const char *source, int64_t *at,
                        int64_t handed_n, int64_t bytes, struct doomed *doomed)
 {
@@ -435,7 +436,7 @@ static void drop_body(struct store *s, const char *id, reject_body_fn *fn,
     db_done(s->body_drop);
 }
 
-/* Its id, when `q` has a row. */
+/* The id in the row of `q`, if there is one. */
 static bool first_id(struct store *s, stmt *q, char id[REJECT_ID_BYTES + 1])
 {
     bool found = db_step(s->db, q);

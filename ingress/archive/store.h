@@ -1,5 +1,6 @@
-/* store: every SQL statement of ingress. All of it needs an open transaction or
- * only reads. A full disk is sticky (db.h): writes then do nothing. */
+/* store: every SQL statement of ingress, with store_ids.h, store_replays.h and store_usage.h.
+ * Writes need an open transaction. A full disk is sticky (db.h): writes then do nothing until
+ * the turn ends. */
 #ifndef INGRESS_STORE_H
 #define INGRESS_STORE_H
 
@@ -15,7 +16,7 @@
 extern const struct db_schema ingress_schema;
 
 enum {
-    REJECTS_KEPT = 1000,  /* of each source */
+    REJECTS_KEPT = 1000,  /* per source */
     REJECT_ID_BYTES = 30, /* rej_ and a ULID */
 };
 
@@ -29,7 +30,7 @@ struct store {
     struct store_ids ids;
     struct store_replays replays;
     struct store_usage usage;
-    int64_t purged; /* rows that store_purge() has deleted */
+    int64_t purged; /* rows that the last store_purge() deleted */
 };
 
 /* A row of `archive`. */
@@ -44,57 +45,57 @@ struct store {
     X(blob, body)             \
     X(i64, head)
 struct archive_row {
-    ROW_FIELDS(ARCHIVE_COLUMNS) /* `head`: written, not read */
-    bool damaged;               /* read only: it is not what was written */
+    ROW_FIELDS(ARCHIVE_COLUMNS) /* `head` is written, not read */
+    bool damaged; /* read only: it differs from what was written */
 };
 
 void store_open(struct store *s, struct db *db);
 void store_close(struct store *s);
-/* After a rolled back turn: what memory knows of the rows is read again. */
+/* After a rollback: read again what memory holds about the rows. */
 void store_undo(struct store *s);
 
-/* Of an id that was made from time nothing is asked but that it is above all
- * before it: that makes it unique, no index does. One made from a key must not be
- * there yet. */
+/* An id made from time must be above all before it, which makes it unique without an index. An
+ * id made from a key must not be in the archive. */
 void store_insert(struct store *s, const struct archive_row *row);
-/* The head of rows n to last_n, which came in one request. */
+/* The shared headers of rows n to last_n, which came in one request. */
 void store_head(struct store *s, const char *source, int64_t n, int64_t last_n,
                 struct bytes headers);
-/* When the first row behind this one was received; 0: there is none. */
+/* When the first row after this one was received; 0: there is no such row. */
 int64_t store_received_after(struct store *s, int64_t n);
-/* The number of this event's row; 0: there is none. */
+/* The number of this event's row; 0: it is not in the archive. */
 int64_t store_number(struct store *s, const char *event_id);
-/* Row n, without `secret`, borrowed until store_request_done(). false: it is gone. */
+/* Row n, without `secret`, borrowed until store_request_done(). false: it is not in the
+ * archive. */
 bool store_request(struct store *s, int64_t n, struct archive_row *row);
 void store_request_done(struct store *s);
 /* A request as a message to the sequencer, with all its headers. */
 void store_put_message(const struct archive_row *row, struct buf *out);
-/* The message behind row n. false: it is gone. */
+/* The message for the link that row n stands for. false: the row is deleted. */
 bool store_load(struct store *s, int64_t n, struct buf *out);
 
-/* Lowest and highest number held; 0, 0 for none. `last_id` is the highest id
- * that was made from time, "" for none. */
+/* Lowest and highest number in the archive; 0, 0 if it is empty. `last_id` is the highest id
+ * made from time, or "". */
 void store_ends(struct store *s, int64_t *first, int64_t *last,
                 char last_id[EVENT_ID_BYTES + 1]);
 
-/* Purge rows from the front: none above `max_n`, none that a replay above
- * `handed_n` (the last that was handed on) needs, at most `count` rows and
- * about `bytes` of content. Returns the highest number purged, 0 for none. */
+/* Delete rows from the front: none above `max_n`, none that a replay above `handed_n` (the last
+ * acknowledged number) needs, at most `count` rows and about `bytes` of content. Returns the
+ * highest number deleted, or 0. */
 int64_t store_purge(struct store *s, int64_t max_n, int64_t handed_n, int count,
                     int64_t bytes);
 
-/* Of the rows behind `*at` up to `max_n`, looks at up to `count`, or about `bytes` of
- * content, and deletes those of this source, none that a replay above `handed_n` needs.
- * Moves `*at` on. Returns how many it has deleted. */
+/* Read up to `count` rows, or about `bytes` of content, from `*at` up to `max_n`, and delete
+ * those of this source that no replay above `handed_n` needs. Moves `*at` on. Returns how many
+ * were deleted. */
 int64_t store_purge_source(struct store *s, const char *source, int64_t *at,
                            int64_t max_n, int64_t handed_n, int count,
                            int64_t bytes);
 
-/* Looks at `max` rows more for those of before `before_ms`. */
+/* Read `max` more rows to find those of before `before_ms`. */
 void store_ages(struct store *s, int64_t before_ms, int64_t now_ms, int max,
                 struct ages *ages);
 
-/* For trace. The row is borrowed until store_found_done(). */
+/* A row without its body, borrowed until store_found_done(). */
 struct archived {
     int64_t n, received_ms, secret;
     const char *source, *remote;
@@ -125,15 +126,15 @@ struct reject_row {
     bool has_body; /* read only: its body is kept */
 };
 
-/* Overwrites the one whose place it takes. */
+/* Overwrites the row in its slot. */
 void store_reject(struct store *s, const struct reject_row *row);
-/* The highest number of this source; 0: none. */
+/* The highest number of this source; 0: there is none. */
 int64_t store_reject_last(struct store *s, const char *source);
-/* Newest first, of one source or (NULL) of all, until `fn` says false. */
+/* Newest first, of one source or, if NULL, of all, until `fn` returns false. */
 typedef bool reject_fn(void *arg, const struct reject_row *row);
 void store_rejects(struct store *s, const char *source, reject_fn *fn,
                    void *arg);
-/* Those of one delivery of the provider's. */
+/* The same for one delivery id of the provider. */
 void store_rejects_by(struct store *s, const char *delivery_id, reject_fn *fn,
                       void *arg);
 
@@ -141,23 +142,23 @@ void store_rejects_by(struct store *s, const char *delivery_id, reject_fn *fn,
 bool store_reject_find(struct store *s, const char *id, struct reject_row *row);
 void store_reject_done(struct store *s);
 
-/* ---- and their bodies ---- */
+/* ---- their bodies ---- */
 
 void store_reject_body_add(struct store *s, const char *id, const char *source,
                            int64_t at_ms, struct bytes body);
 /* Borrowed until store_reject_body_done(). */
 bool store_reject_body(struct store *s, const char *id, struct bytes *body);
 void store_reject_body_done(struct store *s);
-/* Called for a body: of this source, of so many bytes. */
+/* Called for each body, with its source and size. */
 typedef void reject_body_fn(void *arg, const char *source, int64_t bytes);
-/* All that are kept. */
+/* For each kept body. */
 void store_reject_bodies(struct store *s, reject_body_fn *fn, void *arg);
-/* Removes, and calls `fn` for it: the body of the one whose place number n of the
- * source takes; … */
+/* These delete bodies and call `fn` for each: that of the row whose slot number n of the source
+ * overwrites; … */
 void store_reject_body_replaced(struct store *s, const char *source, int64_t n,
                                 reject_body_fn *fn, void *arg);
-/* … the oldest of a source; the oldest of all, when its time is out of this
- * range. false: no such request. */
+/* … the oldest of a source; the oldest of all, if its time is outside of this range. false:
+ * there is none. */
 bool store_reject_body_drop_first(struct store *s, const char *source,
                                   reject_body_fn *fn, void *arg);
 bool store_reject_body_drop_old(struct store *s, int64_t before_ms,

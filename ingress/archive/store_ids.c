@@ -1,3 +1,4 @@
+/* store_ids: the archive's index of event ids. */
 #include "store_ids.h"
 #include "published.h"
 #include "wire.h"
@@ -13,7 +14,7 @@ void store_ids_open(struct store_ids *s, struct db *db)
     s->below = db_prepare(db, "SELECT event_id, n FROM archive_ids"
                               " WHERE event_id <= ?1"
                               " ORDER BY event_id DESC LIMIT 1");
-    /* The id is before headers and body, so nothing is read of those. */
+    /* The id precedes headers and body in a row, so SQLite does not read these. */
     s->among = db_prepare(db, "SELECT n FROM archive WHERE n > ?1 AND n < ?2"
                               " AND event_id = ?3 LIMIT 1");
     s->cut = db_prepare(db, "DELETE FROM archive_ids WHERE event_id IN"
@@ -29,8 +30,8 @@ void store_ids_open(struct store_ids *s, struct db *db)
                                " AND event_id < " KEYED);
     s->drop = db_prepare(db, "DELETE FROM archive_ids WHERE event_id = ?1"
                              " AND event_id >= " KEYED);
-    /* Of rows that were deleted before. Ids made from time ascend with n, so these
-     * entries are the first. */
+    /* Entries of rows deleted earlier. Ids made from time ascend with n, so these entries are
+     * the first. */
     s->cut_stale = db_prepare(
         db, "DELETE FROM archive_ids WHERE event_id < (SELECT event_id FROM"
             " archive_ids WHERE event_id < " KEYED " AND n > ?1"
@@ -92,9 +93,8 @@ void store_ids_drop(struct store_ids *s, const char *event_id)
     db_run(s->db, s->drop);
 }
 
-/* The entry that goes may be the one behind which rows that stay are looked for:
- * the first of those gets one of its own. Where there is none, all that stay, and
- * all that come, have theirs. */
+/* The deleted entry may be the one by which remaining rows are found: the first of these gets
+ * an entry. If there is none, all remaining and later rows have their own. */
 void store_ids_cut(struct store_ids *s, int64_t n)
 {
     bind_i64(s->cut, 1, n);

@@ -1,13 +1,12 @@
-/* store_ids: where an event is in the archive, by its id; a part of store.
+/* store_ids: finds an event in the archive by its id; a part of store.h.
  *
- * An index of every id was a sixth of what ingress wrote
- * (docs/decisions/0021). Ids made from an idempotency key are in no order, so
- * each of them has an entry in archive_ids. Ids made from time ascend with the
- * row's number (lib/base/ulid.h; over restarts too, resume_ids in turn.c), so of
- * them one is entered when the last entry is IDS_APART numbers behind. Then each
- * of the others is in the IDS_APART numbers that begin at the last entry that is
- * not above it: further on, it would have been entered itself. An entry comes and
- * goes in the transaction of its row, so a crash leaves both or none. */
+ * An index of every id was a sixth of what ingress wrote (docs/decisions/0021). Ids made from
+ * an idempotency key are in no order, so each of them has an entry in archive_ids. Ids made
+ * from time ascend with the row's number (lib/base/ulid.h; over restarts too, resume_ids() in
+ * turn.c), so one of them is entered when the last entry is IDS_APART numbers back. Each of the
+ * others is then among the IDS_APART numbers from the last entry not above it: further on it
+ * would have an entry itself. An entry is inserted and deleted in the transaction of its row,
+ * so a crash leaves both or neither. */
 #ifndef INGRESS_STORE_IDS_H
 #define INGRESS_STORE_IDS_H
 
@@ -23,19 +22,19 @@ struct store_ids {
 };
 
 void store_ids_open(struct store_ids *s, struct db *db);
-/* The turn was rolled back: go on from the rows on disk. */
+/* After a rollback: continue from the rows on disk. */
 void store_ids_undo(struct store_ids *s);
 
-/* A row that is being inserted. */
+/* A row is inserted. */
 void store_ids_add(struct store_ids *s, const char *event_id, int64_t n);
-/* Its row's number; 0: it is not in the archive. */
+/* The number of its row; 0: it is not in the archive. */
 int64_t store_ids_find(struct store_ids *s, const char *event_id);
-/* One row is deleted, and rows before it are not: the entry of an id made from a key goes,
- * that of one made from time stays. Never for the last IDS_APART rows. */
+/* One row is deleted while rows before it stay: deletes the entry of an id made from a key,
+ * keeps that of an id made from time. Never for the last IDS_APART rows. */
 void store_ids_drop(struct store_ids *s, const char *event_id);
-/* Before the archive's rows up to `n` go. */
+/* Before the archive's rows up to `n` are deleted. */
 void store_ids_cut(struct store_ids *s, int64_t n);
-/* The highest that was made from time; "" for none. */
+/* The highest id made from time; "" if there is none. */
 void store_ids_newest(struct store_ids *s, char id[EVENT_ID_BYTES + 1]);
 
 #endif

@@ -1,10 +1,11 @@
+/* store_replays: statements of replays, and walks over the archive. */
 #include "store_replays.h"
 #include "published.h"
 #include "sums.h"
 
 #define REPLAY "SELECT " ROW_NAMES(REPLAY_COLUMNS) " FROM replays "
 
-/* As ARCHIVE_INTACT, beside the columns of a replay. */
+/* As ARCHIVE_INTACT, in a query that also has the columns of a replay. */
 #define REPLAYED_INTACT                                                     \
     DB_INTACT("archive.n, archive.event_id, source, received_ms, remote, "  \
               "headers, body, head")                                        \

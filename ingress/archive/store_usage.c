@@ -1,3 +1,4 @@
+/* store_usage: counts the bytes of each source in memory and writes them. */
 #include "store_usage.h"
 #include "alloc.h"
 #include <stdio.h>

@@ -1,22 +1,22 @@
-/* store_usage: how many bytes of the archive each source has, so that one that floods
- * deletes its own processed requests before those of others; a part of store.
+/* store_usage: how many bytes of the archive each source has, so that a source that floods
+ * loses its own processed requests before those of others; a part of store.h.
  *
- * Kept in memory, and written about once a second and with each purge; at a start, and
- * after a rolled back turn, the rows that came since are counted anew. Rows that an
- * older program stored count for nobody: nothing walks the archive, and they are the
- * oldest. */
+ * Kept in memory, and written about once a second and with each deletion. At a start, and after
+ * a rollback, rows that came since the last write are counted again. Rows that an older version
+ * stored are not counted: they are the oldest, and counting them would mean to read the whole
+ * archive. */
 #ifndef INGRESS_STORE_USAGE_H
 #define INGRESS_STORE_USAGE_H
 
 #include "bounds.h"
 #include "db.h"
 
-/* What a row takes beside its headers and its body. */
+/* The size of a row beside headers and body. */
 #define ARCHIVE_ROW_BYTES  100
 #define ARCHIVE_TEXT_OF(x) #x
 #define ARCHIVE_TEXT(x)    ARCHIVE_TEXT_OF(x)
-/* Number, size and source of a row of the archive. The head that several rows share counts
- * with the last of them. */
+/* Number, size and source of a row of the archive. Headers that several rows share count with
+ * the last of them. */
 #define ARCHIVE_SIZE                                                          \
     "n, length(headers) + length(body) + " ARCHIVE_TEXT(                      \
         ARCHIVE_ROW_BYTES) " + "                                              \
@@ -28,7 +28,7 @@
 struct usage_source {
     char name[NAME_MAX_BYTES + 1];
     int64_t bytes;
-    bool changed; /* since it was written */
+    bool changed; /* since the last write */
 };
 
 struct store_usage {
@@ -37,25 +37,25 @@ struct store_usage {
     struct usage_source *sources;
     size_t count;
     int64_t from_n;     /* rows up to this one are not counted, … */
-    int64_t counted_n;  /* … those behind it up to this one are */
+    int64_t counted_n;  /* … those after it up to this one are */
     int64_t written_ms; /* mono */
 };
 
 void store_usage_open(struct store_usage *u, struct db *db);
 void store_usage_close(struct store_usage *u);
-/* The turn was rolled back: go on from the rows on disk. */
+/* After a rollback: continue from the rows on disk. */
 void store_usage_undo(struct store_usage *u);
 
-/* Row n is inserted, or deleted. */
+/* Row n is inserted; is deleted. */
 void store_usage_add(struct store_usage *u, const char *source, int64_t n,
                      int64_t bytes);
 void store_usage_drop(struct store_usage *u, const char *source, int64_t n,
                       int64_t bytes);
-/* Inside a turn: write what changed. After a purge in the same turn. */
+/* Inside a turn, after its deletions: write what changed. */
 void store_usage_write(struct store_usage *u, int64_t mono_ms);
 
-/* The source that has more than half of `limit_bytes`, of several that have something;
- * NULL: there is none. */
+/* The source that has more than half of `limit_bytes`, if others have something, too; else
+ * NULL. */
 const char *store_usage_flooder(const struct store_usage *u,
                                 int64_t limit_bytes);
 

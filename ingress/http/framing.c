@@ -1,3 +1,4 @@
+/* framing: reads the bytes of a chunked body, one state after the other. */
 #include "framing.h"
 #include <stdbool.h>
 
@@ -27,7 +28,7 @@ static enum framing_state size(struct framing *f, char c)
                        : FRAMING_BAD;
 }
 
-/* In a line: no control character but a tab, and CR ends it. */
+/* A byte of a line: CR ends the line, and no other control character than a tab is permitted. */
 static enum framing_state line(char c, enum framing_state same,
                                enum framing_state end)
 {

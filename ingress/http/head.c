@@ -1,3 +1,4 @@
+/* head: checks a request's line and headers, strictly. */
 #include "head.h"
 #include <string.h>
 #include <strings.h>
@@ -7,7 +8,7 @@ static bool is(struct bytes b, const char *text)
     return b.n == strlen(text) && strncasecmp(b.p, text, b.n) == 0;
 }
 
-/* Of RFC 9110's token; a table, as each letter of each name is asked about. */
+/* The letters of RFC 9110's token; a table, as each letter of each name is looked up. */
 static const bool token_letters[256] = {
     ['!'] = true,         ['#' ... '\''] = true, ['*'] = true,
     ['+'] = true,         ['-'] = true,          ['.'] = true,
@@ -25,9 +26,9 @@ static bool token(struct bytes name)
     return name.n > 0;
 }
 
-/* Whatever is not a control character; bytes above 127 are nobody's business
- * but the application's (RFC 9110, obs-text). To the end in any case: so the
- * compiler can look at many bytes at once. */
+/* No control character except a tab; bytes above 127 are left to the application (RFC 9110,
+ * obs-text). It reads to the end in any case, so that the compiler can compare many bytes at
+ * once. */
 static bool plain(struct bytes value)
 {
     const unsigned char *p = value.p;
@@ -38,7 +39,8 @@ static bool plain(struct bytes value)
     return !bad;
 }
 
-/* Name, colon, blanks, value: `*at` moves behind the line end. */
+/* Name, colon, blanks, value, without a gap between them. Moves `*at` behind the end of the
+ * line. */
 static bool gapless(const struct head_field *f, const char **at)
 {
     const char *name = f->name.p, *value = f->value.p;
@@ -47,7 +49,7 @@ static bool gapless(const struct head_field *f, const char **at)
         return false;
     for (const char *p = name + f->name.n + 1; p < value; p++)
         if (*p != ' ' && *p != '\t')
-            return false; /* also when the value stands far away */
+            return false; /* also if the value is far away */
     *at = value + f->value.n + 2;
     return true;
 }
@@ -82,14 +84,14 @@ static bool digits(struct bytes b, uint64_t *out)
 
     *out = 0;
     for (size_t i = 0; i < b.n; i++) {
-        if (p[i] < '0' || p[i] > '9' || i > 17) /* 10^18 is enough */
+        if (p[i] < '0' || p[i] > '9' || i > 17) /* 10^18 is large enough */
             return false;
         *out = *out * 10 + (uint64_t)(p[i] - '0');
     }
     return b.n > 0;
 }
 
-/* How often each header that we must understand is there. */
+/* How often each header that ingress must understand occurs. */
 struct seen_fields {
     int host, length, coding, expect;
     bool length_fits, chunked;

@@ -1,13 +1,12 @@
-/* head: a request's line and headers, judged before any of its body is read.
- * Pure, but for one thing: it looks at where libmicrohttpd 0.9.75 left them.
+/* head: checks a request's line and headers before any of its body is read. Pure, except that
+ * it looks at where libmicrohttpd 0.9.75 left them in memory.
  *
- * That library parses in place: it puts zeroes over the colon and the line end
- * and gives us pointers. A NUL inside a value, a folded line and a bare LF are
- * taken silently (a folded line even becomes a part of the header's *name*),
- * but each leaves a trace: name, value and the next name no longer stand one
- * behind the other with exactly CR LF between them. So the whole head must be
- * gapless, from the version to its end, or it is refused. Later versions can be
- * told to be strict themselves, and lay things out as they like. */
+ * That version parses in place: it overwrites the colon and the line end with zeroes, and hands
+ * out pointers. It accepts a NUL inside a value, a folded line and a bare LF without an error
+ * (it even makes a folded line a part of the header's *name*), but each leaves a trace: name,
+ * value and the next name no longer follow each other with exactly CR LF between them. So a
+ * head is refused unless it is gapless from the version to its end. Later versions of
+ * libmicrohttpd can be told to be strict, and place things as they like. */
 #ifndef INGRESS_HEAD_H
 #define INGRESS_HEAD_H
 
@@ -20,15 +19,15 @@ enum {
 };
 
 struct head_field {
-    struct bytes name, value; /* the value still has blanks at its end */
+    struct bytes name, value; /* the value may have blanks at its end */
 };
 
 struct head {
-    const char *method, *url, *version; /* each ended with 0, in place */
-    size_t raw_url_bytes; /* of the target as it was sent, query included */
+    const char *method, *url, *version; /* each ends with 0, in place */
+    size_t raw_url_bytes; /* of the target as sent, with its query */
     size_t bytes;         /* from the method to the end of the empty line */
-    bool parsed_strictly; /* by the library: where things stand says nothing */
-    size_t count;         /* HEAD_MAX_COUNT + 1: there were more */
+    bool parsed_strictly; /* by libmicrohttpd: addresses mean nothing */
+    size_t count;         /* HEAD_MAX_COUNT + 1: too many */
     struct head_field fields[HEAD_MAX_COUNT];
 };
 
@@ -40,11 +39,11 @@ struct head_facts {
     bool compressed;
 };
 
-/* RESPONSE_NONE: fine, and `facts` is filled in. */
+/* RESPONSE_NONE: it is correct, and `facts` is filled in. */
 enum response head_check(const struct head *head, struct head_facts *facts);
 
-/* The target's path, in place. A target in absolute form (http://host/path) must
- * be accepted too (RFC 9112, section 3.2.2); its authority is not used. */
+/* The target's path, in place. HTTP requires that a target in absolute form (http://host/path)
+ * is accepted, too (RFC 9112, section 3.2.2); its host is ignored. */
 const char *head_path(const struct head *head);
 
 #endif

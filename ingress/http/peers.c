@@ -1,3 +1,4 @@
+/* peers: looks for the inboxes of other ingress processes in run_dir. */
 #include "peers.h"
 #include "daemon.h"
 #include <dirent.h>
@@ -8,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A killed process leaves its socket's file behind, but nobody responds. */
+/* A killed process leaves its socket's file behind, but nothing accepts connections there. */
 static bool responds(const char *folder, const char *file)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};

@@ -1,11 +1,11 @@
-/* peers: other ingress processes of the same pipeline. */
+/* peers: finds other ingress processes of the same pipeline, with which a port may be shared. */
 #ifndef INGRESS_PEERS_H
 #define INGRESS_PEERS_H
 
 #include "rc.h"
 
-/* One is up: somebody responds at an inbox `ingress…` in our run_dir that is not
- * ours. A listen_peers; `arg` is our struct daemon. */
+/* Whether a process responds at an inbox `ingress…` in run_dir that is not our own. A
+ * listen_peers (listen.h); `arg` is our struct daemon. */
 bool peers_running(void *arg);
 
 #endif

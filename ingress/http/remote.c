@@ -1,3 +1,4 @@
+/* remote: reads X-Forwarded-For from its end, as far as trusted proxies wrote it. */
 #include "remote.h"
 #include "headers.h"
 #include <stdio.h>
@@ -15,7 +16,7 @@ static bool is_trusted(const struct cidr *trusted, size_t count,
     return false;
 }
 
-/* All X-Forwarded-For are one list, in their order. */
+/* Several X-Forwarded-For headers are one list, in their order. */
 static void collect(struct bytes headers, struct buf *chain)
 {
     static const char wanted[] = "x-forwarded-for";
@@ -71,7 +72,7 @@ void remote_find(const struct cidr *trusted, size_t count, struct bytes headers,
         while (from && chain.data[from - 1] != ',')
             from--;
         if (!read_item(chain.data + from, end - from, before))
-            break; /* the addresses before it can't be believed either */
+            break; /* the addresses before it cannot be trusted either */
         memcpy(now, before, sizeof now);
         if (!is_trusted(trusted, count, now))
             break;

@@ -1,3 +1,4 @@
+/* response: the table of all responses, and their bodies as JSON. */
 #include "response.h"
 #include <stdio.h>
 
@@ -10,7 +11,7 @@ static const struct response_facts table[RESPONSE_COUNT] = {
 #undef A
 };
 
-/* Codes and messages are ours and need no escaping. */
+/* Codes and messages are literals that need no escaping. */
 static const char *const bodies[RESPONSE_COUNT] = {
 #define A(NAME, status, code, reason, message, retry_after_s, close)   \
     [RESPONSE_##NAME] = status == 200 ? ""                             \

@@ -1,16 +1,15 @@
-/* response: every response that ingress can give, declared once: its status, the
- * code that the client sees, the reason that only the log and the counters
- * see, and what it means for the connection. */
+/* response: every response that ingress can send, declared once: its status, the code and
+ * message that the client sees, the reason that only the log and the counters have, and what it
+ * means for the connection. */
 #ifndef INGRESS_RESPONSE_H
 #define INGRESS_RESPONSE_H
 
 #include "rc.h"
 #include "verify.h"
 
-/* What a client may try again says when (seconds; 0: no Retry-After). `CLOSE`:
- * what follows on this connection can't be trusted, or we are going. All
- * refusals to authenticate look the same from outside, so that they help no
- * attacker. */
+/* Retry-After is in seconds; 0: none. `CLOSE`: what follows on this connection cannot be
+ * trusted, or ingress is stopping. All refusals to authenticate look the same from outside, so
+ * that they do not help an attacker. A 503 does not tell the client why. */
 #define WHO "the request could not be authenticated"
 #define RESPONSES(A)                                                           \
     A(ACCEPTED, 200, "", "accepted", "", 0, KEEP)                              \
@@ -106,7 +105,7 @@ enum response {
 
 struct response_facts {
     unsigned status;
-    const char *code;   /* "" with status 200 */
+    const char *code;   /* "": the status is 200 */
     const char *reason; /* for the log and the counters */
     const char *message;
     int retry_after_s;
@@ -114,13 +113,13 @@ struct response_facts {
 };
 
 const struct response_facts *response_facts(enum response a);
-/* The 401 that goes with a verdict which is not HOLDS. */
+/* The 401 for a verdict; RESPONSE_NONE if it holds. */
 enum response response_to(enum verification v);
 
-/* What a 405 says in `Allow`; NULL for every other. */
+/* The `Allow` header of a 405; NULL for every other response. */
 const char *response_allow(enum response a);
 
-/* {"error":{"code":…,"message":…}}; "" for one that is no error. Static. */
+/* {"error":{"code":…,"message":…}}; "" if it is not an error. Static. */
 const char *response_body(enum response a);
 
 #endif

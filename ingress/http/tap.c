@@ -1,3 +1,4 @@
+/* tap: a recv() that shows what it has read. */
 #include "tap.h"
 #include <sys/socket.h>
 
@@ -15,7 +16,7 @@ void tap_close(void)
     shows = NULL;
 }
 
-/* Instead of the C library's; the same system call as its own. */
+/* Replaces the C library's recv() with the same system call. */
 ssize_t recv(int fd, void *p, size_t n, int flags)
 {
     ssize_t got = recvfrom(fd, p, n, flags, NULL, NULL);

@@ -1,3 +1,5 @@
+/* admission: decides by path, source and state of the process whether a request is accepted,
+ * before and after its body. */
 #include "admission.h"
 #include "clock.h"
 #include "handshake.h"
@@ -16,7 +18,7 @@
 
 enum { US_PER_MS = 1000, US_PER_S = 1000000 };
 
-/* A restart would not help, so it is no error: the status stays 200. */
+/* Responds 200 also during a stall, as a restart of ingress would not end it. */
 static void log_stalled(struct ingress *g, struct request *r)
 {
     buf_printf(&r->own_body,
@@ -24,7 +26,7 @@ static void log_stalled(struct ingress *g, struct request *r)
                (long long)(mono_ms() - g->stalled_ms));
 }
 
-/* Answered here and now. */
+/* /healthz and, if `ready`, /readyz. */
 static enum response admit_probe(struct ingress *g, struct request *r,
                                  bool ready)
 {
@@ -33,7 +35,7 @@ static enum response admit_probe(struct ingress *g, struct request *r,
     if (!ready && g->stalled_ms)
         log_stalled(g, r);
     if (!ready)
-        return RESPONSE_HEALTHY; /* that we respond is the response */
+        return RESPONSE_HEALTHY; /* this response shows that HTTP works */
     if (g->daemon.loop.stopping)
         return RESPONSE_STOPPING;
     if (g->stalled_ms)
@@ -41,7 +43,7 @@ static enum response admit_probe(struct ingress *g, struct request *r,
     return g->space.refusal ? g->space.refusal : RESPONSE_HEALTHY;
 }
 
-/* What holds for all that bring something. */
+/* What is required of every request with an event. */
 static enum response admit_body(struct ingress *g,
                                 const struct head_facts *facts)
 {
@@ -62,7 +64,7 @@ static enum response admit_hook(struct ingress *g, struct request *r,
 
     if (!s)
         return RESPONSE_SOURCE_UNKNOWN;
-    memcpy(r->source, source, strlen(source) + 1); /* it is a name: it fits */
+    memcpy(r->source, source, strlen(source) + 1); /* a name of a source fits */
     if (strcmp(r->method, "HEAD") == 0 && s->verify.handshake == HANDSHAKE_HEAD)
         return RESPONSE_HANDSHAKE;
     if (strcmp(r->method, "POST") != 0)
@@ -107,7 +109,7 @@ enum response admission_check(void *self, struct request *r,
     return RESPONSE_PATH_UNKNOWN;
 }
 
-/* ---- the body is here ---- */
+/* ---- with the body ---- */
 
 int64_t admission_wait_us(const struct bucket *b, const struct rate *rate,
                           int64_t count, int64_t now_us)
@@ -136,7 +138,7 @@ static struct admission_limit *limit_of(struct admission *d, const char *name)
     return &d->limits[d->count++];
 }
 
-/* Only what is genuine counts, or a forger could use a source's rate up. */
+/* Only verified requests count, else a forger could use up the rate of a source. */
 static bool within(struct ingress *g, struct request *r,
                    const struct rate *rate, int64_t count)
 {
@@ -166,7 +168,8 @@ static void count_events(struct ingress *g, const struct request *r,
                         count, g->daemon.loop.turn_us);
 }
 
-/* A provider's handshake is answered here and now; it is no event. */
+/* Respond to a provider's handshake at once; it is not an event. RESPONSE_NONE: it is not a
+ * handshake. */
 static enum response shake_hands(struct request *r, const struct source *source)
 {
     const char *key = source->secrets.items[r->secret];
@@ -180,8 +183,7 @@ static enum response shake_hands(struct request *r, const struct source *source)
     return RESPONSE_HANDSHAKE;
 }
 
-/* The configuration may have changed while the body came: the source is looked
- * up again. */
+/* The configuration may have changed while the body came, so the source is looked up again. */
 static enum response take_hook(struct ingress *g, struct request *r)
 {
     const struct source *source = settings_source(g->daemon.settings,
@@ -222,25 +224,26 @@ static enum response take_event(struct ingress *g, struct request *r)
 
     if (!p)
         return RESPONSE_TOKEN_UNKNOWN;
-    /* Before it is read, so that a refused one costs little. */
+    /* Before parsing, so that refusing costs little. */
     if (!within(g, r, &p->rate_limit, 1))
         return RESPONSE_RATE_LIMITED;
     a = publish_take(g, r, r->kind == REQUEST_BATCH);
     if (a ||
-        r->kind == REQUEST_EVENT) /* a batch counts when its lines are judged */
+        r->kind ==
+            REQUEST_EVENT) /* a batch is counted when its lines are judged */
         count_events(g, r, &p->rate_limit, 1);
     return a;
 }
 
-/* A token of one byte becomes longer by being masked. Also where all of a head are tokens
- * it fits, packed. */
+/* Masking makes a token of one byte longer. A head fits, packed, even if all of it are tokens. */
 _Static_assert((sizeof MASKED - 1) *
                        (HEAD_MAX_BYTES +
                         (HEAD_MAX_COUNT + 1) * HEADERS_FRONT_BYTES) <=
                    HEADERS_MAX_BYTES,
                "a masked head may not fit");
 
-/* Verified is what came; what is stored, and goes on from there, has no token. */
+/* The signature was verified over the headers as they came; what is stored and sent on has its
+ * tokens masked. */
 static void mask_tokens(struct ingress *g, struct request *r)
 {
     const struct mask m = {

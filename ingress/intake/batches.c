@@ -1,3 +1,4 @@
+/* batches: the queues of batches, by source, and the work of one turn on them. */
 #include "batches.h"
 #include "admission.h"
 #include "ingress.h"
@@ -7,19 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one turn judges and stores: 3 to 5 ms of work, and about as long a commit
- * (docs/decisions/0057). A line may be larger than what is left of it. */
+/* What one turn judges and stores: 3 to 5 ms of work, and a commit of about the same time
+ * (docs/decisions/0057). A line may exceed what is left of it. */
 enum {
     PIECE_COUNT = 1024,
     PIECE_BYTES = 256 * 1024,
-    /* A reused key costs as many rows: both objects are read and compared, and it goes
-     * on record. */
+    /* A line with a reused key counts as so many: both objects are read and compared, and the
+     * line is recorded as refused. */
     REUSED_COUNT = 4,
 };
 
 struct batch_queue {
     TAILQ_ENTRY(batch_queue) link;
-    struct request_list requests; /* of one source, never empty */
+    struct request_list requests; /* of one source; never empty */
 };
 
 struct budget {
@@ -79,7 +80,8 @@ static void refuse(struct ingress *g, struct batch_queue *q, struct request *r,
 
 /* ---- judging ---- */
 
-/* All of it is judged: may it be stored? The configuration may have changed meanwhile. */
+/* After all lines are judged: may the batch be stored? The configuration may have changed
+ * meanwhile. */
 static enum response judged(struct ingress *g, struct request *r)
 {
     const struct lines *l = r->lines;
@@ -91,7 +93,7 @@ static enum response judged(struct ingress *g, struct request *r)
     return a ? a : l->good ? RESPONSE_NONE : RESPONSE_BATCH_REFUSED;
 }
 
-/* One piece. true: it is judged to its end, and may be stored. */
+/* Judge one piece. true: all lines are judged and may be stored. */
 static bool judge(struct ingress *g, struct batch_queue *q, struct request *r,
                   struct budget *left)
 {
@@ -124,8 +126,8 @@ static bool judge(struct ingress *g, struct batch_queue *q, struct request *r,
 
 /* ---- storing ---- */
 
-/* The request's headers are stored with each piece, once: a piece is whole in itself,
- * whatever becomes of the next, and of those before. */
+/* The request's headers are stored once with each piece, so that each piece is complete without
+ * the others. */
 static void store_piece(struct ingress *g, struct request *r,
                         struct budget *left)
 {
@@ -145,13 +147,14 @@ static void store_piece(struct ingress *g, struct request *r,
             lines_refuse(l, line, a);
     }
     last_n = (int64_t)links_next(g->daemon.links, SEQUENCER) - 1;
-    if (last_n < head) /* all are duplicates */
+    if (last_n < head) /* all lines are duplicates */
         return;
     store_head(&g->store, r->source, head, last_n, request_head(r));
     g->intake.stored_count += last_n - head + 1;
 }
 
-/* One piece of this source's first batch, which then may leave its queue. */
+/* Store one piece of this source's first batch. After its last piece the batch leaves the
+ * queue. */
 static void work_on(struct ingress *g, struct batch_queue *q,
                     struct budget *left)
 {
@@ -159,7 +162,8 @@ static void work_on(struct ingress *g, struct batch_queue *q,
 
     if (!r->lines->judged && !judge(g, q, r, left))
         return;
-    if (g->space.refusal) { /* since it was admitted, or since its last piece */
+    if (g->space
+            .refusal) { /* the disk has filled since admission or the last piece */
         refuse(g, q, r, g->space.refusal);
         return;
     }
@@ -172,8 +176,8 @@ static void work_on(struct ingress *g, struct batch_queue *q,
     TAILQ_INSERT_TAIL(&g->intake.stored, r, link);
 }
 
-/* Those that have waited for too long, and of which nothing is stored yet. In a queue they
- * are in order of arrival. */
+/* Refuse batches that have waited too long and of which nothing is read yet. A queue is in
+ * order of arrival. */
 static void drop_overdue(struct ingress *g)
 {
     struct batch_queue *q, *next;

@@ -1,3 +1,4 @@
+/* intake_rate: measures the sequencer, and makes pauses of what it finds. */
 #include "intake_rate.h"
 #include "bounds.h"
 #include "clock.h"
@@ -6,9 +7,9 @@ enum {
     LOOK_MS = 100,
     SMOOTHING = 8,
     PAUSE_MAX_US = 100 * 1000,
-    /* A response waits for one pause for each group of requests before it. */
+    /* A response waits for one pause per group of requests before it. */
     RESPONSE_MAX_US = 1000 * 1000,
-    /* Time that a late wake-up has cost is made good up to this. */
+    /* A late wake-up is made up for to this extent. */
     SLACK_US = 20 * 1000,
 };
 
@@ -17,7 +18,7 @@ static int64_t clamp(int64_t v, int64_t min, int64_t max)
     return v < min ? min : v > max ? max : v;
 }
 
-/* Only while events wait: a sequencer with nothing to take says nothing of its speed. */
+/* Measure only while events wait: a sequencer without work shows nothing about its speed. */
 static void measure(struct intake_rate *p, const struct intake_rate_facts *f)
 {
     int64_t took_ms = f->now_ms - p->looked_ms, now;
@@ -28,8 +29,9 @@ static void measure(struct intake_rate *p, const struct intake_rate_facts *f)
     p->per_s += p->per_s ? (now - p->per_s) / SMOOTHING : now;
 }
 
-/* On above the target, and off below half of it. In between the rate brings the wait back
- * to the target: half of what is taken at twice the target, five quarters below it. */
+/* Turn on above the target, off below half of it. In between, the permitted rate brings the
+ * wait back to the target: it is half of the measured rate at twice the target, five quarters
+ * below it. */
 static void decide(struct intake_rate *p, const struct intake_rate_facts *f)
 {
     int64_t rate = p->per_s > 0 ? p->per_s : 1;

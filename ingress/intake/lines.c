@@ -1,3 +1,4 @@
+/* lines: judges the lines of a batch, and prints the response line by line. */
 #include "lines.h"
 #include "json_text.h"
 #include <stdlib.h>
@@ -6,10 +7,10 @@
 enum {
     WRONG_MAX_BYTES = 1024,
     WRONGS_MAX_BYTES = LINES_MAX_COUNT * WRONG_MAX_BYTES,
-    RESULT_BYTES = 80, /* of an accepted line in the response, at most */
+    RESULT_BYTES = 80, /* an accepted line's, in the response, at most */
 };
 
-/* ---- what is wrong, in words ---- */
+/* ---- errors as JSON ---- */
 
 static void put_json(struct buf *out, json_t *value)
 {
@@ -21,8 +22,7 @@ static void put_json(struct buf *out, json_t *value)
     json_decref(value);
 }
 
-/* {"error":{"code","message","line","field"}}; line and field where there are
- * any. */
+/* {"error":{"code","message","line","field"}}; line and field only if known. */
 static void put_error(struct buf *out, enum response a, size_t number,
                       const char *field, const char *why)
 {
@@ -116,8 +116,7 @@ bool line_differs(struct bytes stored, struct bytes body)
            memcmp(a, b, sizeof a) != 0;
 }
 
-/* {"error":{"code","message","line"; without its end. Codes and messages are ours and need
- * no escaping. */
+/* {"error":{"code","message","line", without its end. Codes and messages need no escaping. */
 static void begin_refusal(struct buf *error, enum response a, size_t number)
 {
     const struct response_facts *f = response_facts(a);
@@ -196,7 +195,7 @@ size_t lines_bytes(const struct lines *l)
              : 0;
 }
 
-/* With its newline. */
+/* The next line, with its newline. */
 static struct bytes next_line(struct lines *l, struct bytes body)
 {
     const char *at = (const char *)body.p + l->read_bytes;
@@ -244,7 +243,7 @@ void lines_refuse(struct lines *l, struct line *line, enum response a)
     buf_put(&l->wrongs, "", 1);
 }
 
-/* A key that was found to be reused may have been first used by what is not stored. */
+/* Also refuses lines whose key was reused: its first use may be a line that is not stored. */
 void lines_give_up(struct lines *l, enum response why)
 {
     for (size_t i = l->committed; i < l->count; i++) {

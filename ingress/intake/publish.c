@@ -1,3 +1,4 @@
+/* publish: finds the producer by its token, and judges its event or queues its batch. */
 #include "publish.h"
 #include "headers.h"
 #include "ingress.h"
@@ -6,8 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* "Bearer TOKEN", the word in any letter case. false: it is not there, or not
- * once. */
+/* "Bearer TOKEN", the word in any letter case. false: it is missing, or there are several. */
 static bool find_token(const struct request *r, struct bytes *token)
 {
     static const char word[] = "bearer ";
@@ -27,7 +27,7 @@ static bool find_token(const struct request *r, struct bytes *token)
     return value.n > 0;
 }
 
-/* Only the name of it is kept. */
+/* Mask the token: only the name of the header is stored. */
 static void hide_token(struct request *r)
 {
     static const char name[] = "Authorization", hidden[] = "Bearer …";
@@ -98,7 +98,7 @@ static enum response take_one(struct ingress *g, struct request *r,
         r->event_id, &r->own_body);
 }
 
-/* Its lines are judged later, in pieces. */
+/* The lines of a batch are judged later, in pieces. */
 static enum response take_batch(struct request *r)
 {
     struct bytes key;

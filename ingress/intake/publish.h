@@ -1,6 +1,6 @@
-/* publish: POST /v1/events and /v1/events/batch, for the services of our own
- * user. A token says which producer speaks; it is compared as a hash, and never
- * reaches the archive. A batch is answered line by line (batches.h). */
+/* publish: POST /v1/events and /v1/events/batch, for the services of the user. A token names
+ * the producer; it is compared as a hash and never stored. A batch has a response for each line
+ * (batches.h). admission.c calls it. */
 #ifndef INGRESS_PUBLISH_H
 #define INGRESS_PUBLISH_H
 
@@ -8,10 +8,11 @@
 
 struct ingress;
 
-/* As http_ops has them; both for requests to /v1 only. */
+/* As http_ops has them; for requests to /v1 only. */
 enum response publish_admit(struct ingress *g, struct request *r);
 enum response publish_take(struct ingress *g, struct request *r, bool batch);
-/* 400, and what is wrong with this part of the request. Both are ours and need no escaping. */
+/* A 400 that says what is wrong with this part of the request. Both texts are literals that
+ * need no escaping. */
 enum response publish_malformed(struct request *r, const char *field,
                                 const char *why);
 

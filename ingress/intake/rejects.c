@@ -1,3 +1,4 @@
+/* rejects: collects refused requests in memory, writes them, deletes old ones, and shows them. */
 #include "rejects.h"
 #include "clock.h"
 #include "headers.h"
@@ -16,8 +17,9 @@ enum {
     HEADERS_KEPT_BYTES = 2048,
     SHOW_DEFAULT = 100,
     BODIES_KEPT_BYTES = 64 * 1024 * 1024,
-    BODIES_WAITING_BYTES = 4 * 1024 * 1024, /* so a second writes no more */
-    PURGE_COUNT = 64,                       /* of one turn */
+    BODIES_WAITING_BYTES = 4 * 1024 *
+                           1024, /* so that a second does not write more */
+    PURGE_COUNT = 64,            /* of one turn */
 };
 
 #define BODIES_KEPT_MS DAY_MS
@@ -28,14 +30,14 @@ struct reject {
     enum response response;
     char remote[INET6_ADDRSTRLEN], method[16], path[PATH_KEPT_BYTES + 1];
     char id[REJECT_ID_BYTES + 1];
-    char *delivery_id;        /* the provider's; NULL: none */
-    struct buf headers, body; /* body: empty when it is not kept */
+    char *delivery_id; /* the provider's id of this delivery; NULL: unknown */
+    struct buf headers, body; /* `body` is empty if it is not kept */
 };
 
 struct rejects_of {
     struct rejects_of *next;
     char source[NAME_MAX_BYTES + 1];
-    int64_t last_n; /* of the last that was written; -1: the table knows */
+    int64_t last_n; /* of the last row written; -1: read it from the table */
     STAILQ_HEAD(, reject) waiting;
     size_t count;
     int64_t kept_bytes; /* of its bodies in the table */
@@ -71,10 +73,10 @@ static void drop_first(struct rejects *j, struct rejects_of *s)
     free(e);
 }
 
-/* ---- noting ---- */
+/* ---- note ---- */
 
-/* Of a refusal for what the client did, when all of its body had come. What we
- * could not do, it sends again. */
+/* Keep the complete body of a request that was refused for what the client did. A request that
+ * we failed to store, the client sends again. */
 static void keep_body(struct rejects *j, struct reject *e,
                       const struct request *r, enum response a)
 {
@@ -86,8 +88,8 @@ static void keep_body(struct rejects *j, struct reject *e,
     j->waiting_bytes += (int64_t)e->body.len;
 }
 
-/* The first two kilobytes; whole headers only, as they are shown: why a request was
- * refused is known, so nothing else of its secrets is needed. */
+/* Keep the first two kilobytes of headers: whole headers only, and masked as they are shown,
+ * since the reason of the refusal is known without the secrets. */
 static void keep_headers(struct reject *e, const struct mask *m,
                          const struct request *r)
 {
@@ -105,7 +107,7 @@ static void keep_headers(struct reject *e, const struct mask *m,
 
         buf_reset(&shown);
         mask_value(m, name, value, &shown);
-        /* What is masked may be longer than it was. */
+        /* A masked value may be longer than the original. */
         fits = e->headers.len + name.n + shown.len + 8 <= HEADERS_KEPT_BYTES;
         if (fits)
             headers_put(&e->headers, text,
@@ -115,7 +117,7 @@ static void keep_headers(struct reject *e, const struct mask *m,
     buf_fini(&shown);
 }
 
-/* A token may have come to a wrong URL, and in its path. */
+/* Mask the path, too: a token may have been sent to a wrong URL, in its path. */
 static void keep_head(struct reject *e, struct ingress *g,
                       const struct request *r)
 {
@@ -140,7 +142,7 @@ static bool in_header(const struct expr *e)
     return !e;
 }
 
-/* Where a header says it: of what was refused no body is read. */
+/* Find the delivery id if it is in a header: the body of a refused request is not read. */
 static bool put_delivery_id(struct reject *e, const struct source *source,
                             struct bytes headers)
 {
@@ -157,8 +159,8 @@ static bool put_delivery_id(struct reject *e, const struct source *source,
     return e->delivery_id;
 }
 
-/* Of a source that is not known, as when the provider's URL has a slip in it, by the
- * headers of any provider's. */
+/* For an unknown source, as when the URL at the provider is misspelt, try the headers of every
+ * provider. */
 static void find_delivery_id(struct reject *e, struct ingress *g,
                              const struct request *r)
 {
@@ -190,7 +192,7 @@ void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
     struct reject *e = gr_alloc(sizeof *e);
 
     count(s, g, a);
-    e->at_ms = now_ms(); /* the loop may wait for the disk since long */
+    e->at_ms = now_ms(); /* the turn may have begun long ago */
     e->response = a;
     e->body_bytes = (int64_t)r->body.len;
     memcpy(e->remote, r->remote, sizeof e->remote);
@@ -207,9 +209,9 @@ void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
         j->since_ms = g->daemon.loop.mono_ms;
 }
 
-/* ---- writing ---- */
+/* ---- write ---- */
 
-/* Borrows both. */
+/* Borrows from both. */
 static struct reject_row row_of(const struct rejects_of *s,
                                 const struct reject *e)
 {
@@ -229,7 +231,7 @@ static struct reject_row row_of(const struct rejects_of *s,
     };
 }
 
-/* ---- the bodies that are kept ---- */
+/* ---- kept bodies ---- */
 
 static void count_kept(void *arg, const char *source, int64_t bytes)
 {
@@ -255,7 +257,7 @@ static void count_bodies(struct rejects *j, struct ingress *g)
     j->counted = true;
 }
 
-/* So that so many bytes more fit: of the source that has most, the oldest go. */
+/* Make space for so many bytes: the source that has most loses its oldest bodies. */
 static void make_space(struct rejects *j, struct ingress *g, int64_t bytes)
 {
     while (j->kept_bytes + bytes > BODIES_KEPT_BYTES) {
@@ -282,7 +284,7 @@ static void write_body(struct rejects *j, struct ingress *g,
     count_kept(j, s->source, (int64_t)body.n);
 }
 
-/* A minute late or two. */
+/* Delete old bodies, once a minute. Returns ms until it must be called again, -1: not needed. */
 static int purge(struct rejects *j, struct ingress *g)
 {
     const struct retention *r = &g->daemon.retention;
@@ -338,7 +340,7 @@ int rejects_work(struct rejects *j, struct ingress *g, bool now)
 
     if (!j->since_ms)
         return purge(j, g);
-    if (g->space.refusal) /* the space that is left is not for these */
+    if (g->space.refusal) /* free space is left to events */
         return WRITE_MS;
     if (!now && due_ms > 0)
         return (int)due_ms;
@@ -367,7 +369,7 @@ void rejects_fini(struct rejects *j)
     }
 }
 
-/* ---- showing ---- */
+/* ---- show ---- */
 
 json_t *rejects_json(struct ingress *g, const struct reject_row *row)
 {
@@ -393,7 +395,7 @@ struct shown {
     struct ingress *g;
     json_t *list;
     size_t max;
-    int64_t since_ms, until_ms; /* 0: no bound */
+    int64_t since_ms, until_ms; /* 0: no limit */
     const char *source, *id;    /* NULL: any */
 };
 
@@ -411,7 +413,7 @@ static bool show(void *arg, const struct reject_row *row)
     return json_array_size(shown->list) < shown->max;
 }
 
-/* In the order of their coming; of several sources not. */
+/* Waiting rows of several sources are not in order of time. */
 static int newer_first(const void *left, const void *right)
 {
     const struct reject_row *a = left, *b = right;
@@ -419,7 +421,7 @@ static int newer_first(const void *left, const void *right)
     return (a->at_ms < b->at_ms) - (a->at_ms > b->at_ms);
 }
 
-/* Those that could not be written, as there is no space. false: that is enough. */
+/* Show the rows that could not be written, as there is no space. false: enough are shown. */
 static bool show_waiting(const struct rejects *j, const char *source,
                          struct shown *shown)
 {
@@ -461,7 +463,7 @@ json_t *rejects_show(void *self, json_t *args, char why[200])
     };
 
     (void)why;
-    if (source && strcmp(source, "-") == 0) /* of no source that is known */
+    if (source && strcmp(source, "-") == 0) /* "-": of unknown sources */
         shown.source = source = "";
     if (limit > 0)
         shown.max = (size_t)limit;

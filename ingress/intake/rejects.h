@@ -1,12 +1,11 @@
-/* rejects: requests that were refused: counted by source and reason, and the
- * last thousand of each source kept, over restarts too. Their bodies, where they
- * had come whole, for a day, and 64 MiB at most in all: past it the source that
- * has most gives its oldest, so that a flood of one does not take another's.
+/* rejects: refused requests. They are counted by source and reason, and the last thousand of
+ * each source are kept, also over restarts. Complete bodies are kept for a day, 64 MiB in all:
+ * above that the source with most loses its oldest, so that a flood of one source does not
+ * delete bodies of others.
  *
- * They are collected in memory and written about once a second, so that a flood
- * of them costs a bounded number of rows, and no commit of its own. A kill -9
- * costs those of the last second, and a full disk those of its turns; the
- * counters and the log have them. */
+ * They are collected in memory and written about once a second, so that a flood costs a limited
+ * number of rows and no commit of its own. A kill -9 loses those of the last second, a full
+ * disk those of its turns; the counters and the log have them. */
 #ifndef INGRESS_REJECTS_H
 #define INGRESS_REJECTS_H
 
@@ -15,31 +14,32 @@
 #include <jansson.h>
 
 struct ingress;
-struct rejects_of; /* one source */
+struct rejects_of; /* of one source */
 
 struct rejects {
     struct rejects_of *sources;
-    int64_t since_ms; /* mono: the oldest that is not written; 0: none */
-    bool counted;     /* the bodies that are kept, since the start */
-    int64_t kept_bytes, waiting_bytes; /* of bodies: in the table, in memory */
-    int64_t purged_ms;                 /* mono: when old ones went last */
+    int64_t since_ms; /* mono: of the oldest unwritten one; 0: none */
+    bool counted;     /* the bodies in the table were counted since the start */
+    int64_t kept_bytes,
+        waiting_bytes; /* of bodies, in the table and in memory */
+    int64_t purged_ms; /* mono: the last deletion of old bodies */
 };
 
 void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
                   enum response a);
-/* Inside the transaction: write what is due, a bounded number of rows. Returns
- * ms until it must be called again, -1 for never. */
+/* Inside the transaction: write a limited number of rows that are due. Returns ms until it must
+ * be called again, -1: not needed. `now`: all are due. */
 int rejects_work(struct rejects *j, struct ingress *g, bool now);
 /* After a rolled back turn. */
 void rejects_undo(struct rejects *j);
 void rejects_fini(struct rejects *j);
 
-/* For the control requests: write all that wait, if there is space. */
+/* For control requests: write all waiting rows, if there is space. */
 void rejects_write_all(struct rejects *j, struct ingress *g);
-/* One of them, without its body. The caller's. */
+/* One row, without its body. The caller owns it. */
 json_t *rejects_json(struct ingress *g, const struct reject_row *row);
 
-/* The control request. */
+/* Control command `rejects`. self: struct ingress. */
 json_t *rejects_show(void *self, json_t *args, char why[200]);
 
 #endif

@@ -1,3 +1,5 @@
+/* request_intake: the queue of requests to be stored, their rows, and their responses after the
+ * commit. */
 #include "request_intake.h"
 #include "clock.h"
 #include "ingress.h"
@@ -57,8 +59,8 @@ static void log_refusal(struct ingress *g, const struct request *r,
              LI("body_bytes", r->body.len));
 }
 
-/* What the request says of itself, for the log: read only when the line is
- * written, and out of a small body only. */
+/* Log an accepted event with what its request says about itself, which is read from small
+ * bodies only. */
 static void log_event(struct ingress *g, const struct request *r)
 {
     const struct source *source = settings_source(g->daemon.settings,
@@ -143,7 +145,7 @@ static struct request *next_pending(struct intake *t)
     return r;
 }
 
-/* Row `n` has this idempotency key already, maybe since this very turn. */
+/* Row `n` has this idempotency key already, perhaps since this turn. */
 static enum response judge_duplicate(struct ingress *g, int64_t n,
                                      struct bytes body, int64_t *bytes)
 {
@@ -214,9 +216,9 @@ static void store(struct ingress *g, struct request *r, int64_t *bytes)
     g->intake.stored_count += r->event_count;
 }
 
-/* Half of those who stand at ingress, the ones just answered among them, as they
- * are back at once: while some are committed, the others are answered and read.
- * With all in one commit nothing is left to do beside it. */
+/* How many requests to store in this turn: half of all at ingress, those just responded to
+ * included, as their clients return at once. While one half is committed, the other is read.
+ * With all in one commit there would be nothing to do beside it. */
 static int64_t share(const struct intake *t)
 {
     int64_t half = (t->pending_count + t->told_count + 1) / 2;
@@ -239,22 +241,22 @@ static void store_pending(struct ingress *g)
 
         if (g->daemon.loop.mono_ms - r->taken_ms > STORE_MAX_MS)
             http_respond(g->http, r, RESPONSE_STORE_SLOW);
-        else if (g->space.refusal) /* since it was admitted */
+        else if (g->space.refusal) /* the disk has filled since admission */
             http_respond(g->http, r, g->space.refusal);
         else
             store(g, r, &bytes);
     }
 }
 
-/* Batches behind them, in an allowance of their own: neither keeps the others waiting. */
+/* Batches have a budget of their own, so that neither delays the other. */
 void intake_work(struct ingress *g)
 {
     store_pending(g);
     batches_work(g);
 }
 
-/* `a`: what the commit came to. A response that was made before it holds only if
- * the commit did: the event that a reused key names may be of this very turn. */
+/* `a`: the outcome of the commit. A response that was made before the commit holds only if the
+ * commit succeeded: a reused key may belong to an event of this turn. */
 static void respond_one(struct ingress *g, struct request *r, enum response a)
 {
     if (r->lines) {

@@ -1,3 +1,4 @@
+/* verify: finds signature, time and id in a request, and checks them by the source's rules. */
 #include "verify.h"
 #include "bounds.h"
 #include "clock.h"
@@ -20,7 +21,7 @@ const char *verdict_name(enum verification v)
     return names[v];
 }
 
-/* One request under judgement. What is found in it borrows from it. */
+/* One request that is being judged. Values found in it borrow from it. */
 struct judging {
     const struct source *source;
     const struct verify *v;
@@ -29,12 +30,12 @@ struct judging {
     struct bytes ts; /* of a kv form */
     struct candidate candidates[CANDIDATES_MAX];
     size_t count;
-    struct buf found[4]; /* signature, time, id and token that were decoded */
+    struct buf found[4]; /* decoded signature, time, id and token */
     struct buf url;
     int64_t now_ms, sent_ms;
 };
 
-/* ---- where things are ---- */
+/* ---- find values ---- */
 
 static struct bytes strip(struct bytes b)
 {
@@ -47,7 +48,7 @@ static struct bytes strip(struct bytes b)
     return (struct bytes){p, b.n};
 }
 
-/* The value of an expression, into `into` unless it is a header's. */
+/* The value of an expression, in `into` unless it is a header. */
 static enum verification look(struct judging *j, const struct expr *e,
                               struct buf *into, struct bytes *value,
                               enum verification missing,
@@ -79,7 +80,7 @@ static enum verification find_signature(struct judging *j, struct bytes *value)
         if (!headers_get(j->subject.headers, names->items[i], value, &count))
             continue;
         *value = strip(*value);
-        if (count != 1) /* which of the two? */
+        if (count != 1) /* it is unclear which one to check */
             return VERDICT_SIGNATURE_MALFORMED;
         return value->n ? VERDICT_HOLDS : VERDICT_SIGNATURE_MISSING;
     }
@@ -102,7 +103,7 @@ static bool behind(struct bytes *text, const char *prefix)
     return true;
 }
 
-/* Of what is no signature of ours, nothing is kept. false: there are too many. */
+/* Keep a signature of the configured form; ignore others. false: there are too many. */
 static bool add_candidate(struct judging *j, struct bytes text)
 {
     if (!behind(&text, j->v->form.prefix) || !behind(&text, j->v->prefix))
@@ -132,7 +133,7 @@ static bool is_key(struct bytes item, const char *key)
            ((const char *)item.p)[n] == '=';
 }
 
-/* One pair. false: the time is there twice, or there are too many. */
+/* Read one pair. false: the time occurs twice, or there are too many signatures. */
 static bool add_pair(struct judging *j, struct bytes item)
 {
     const struct form *f = &j->v->form;
@@ -169,7 +170,7 @@ static enum verification read_signatures(struct judging *j, struct bytes value)
 
 /* ---- time ---- */
 
-/* ^[1-9][0-9]{0,14}$, so that nothing overflows and nothing has two spellings. */
+/* ^[1-9][0-9]{0,14}$, so that nothing overflows and each time has one spelling. */
 static enum verification parse_time(struct bytes text, enum time_unit unit,
                                     int64_t *ms)
 {
@@ -200,8 +201,8 @@ static bool has_time(const struct verify *v)
     return v->time.kind != EXPR_NONE || v->form.kind == FORM_KV;
 }
 
-/* The time is needed before the signature can be checked; where it is not
- * signed by itself, it may be in the body, which is read only after. */
+/* Whether to read the time before checking the signature. If it is not part of the signed
+ * content, it may be in the body, which is parsed only after the check. */
 static bool time_comes_first(const struct verify *v)
 {
     return v->time.kind == EXPR_NONE || v->time.kind == EXPR_HEADER ||
@@ -234,9 +235,9 @@ static bool is_stale(const struct judging *j)
 
 /* ---- what was signed ---- */
 
-/* The URL as the provider knows it: the configured one, with the query that
- * came. `port`: with the default port, or without it, where it is the other
- * way in the configuration; senders differ. false: there is no other way. */
+/* The URL as the provider knows it: the configured one, with the query that came. Senders
+ * differ in whether they write the default port: `port` makes the other form than the
+ * configured one. false: there is no other form. */
 static bool make_url(struct judging *j, bool port)
 {
     const char *url = j->source->public_url ? j->source->public_url : "";
@@ -253,7 +254,7 @@ static bool make_url(struct judging *j, bool port)
         buf_put(&j->url, url, n - strlen(number));
     } else if (port && host &&
                strcspn(host + 3, ":") < strcspn(host + 3, "/?")) {
-        return false; /* it has another port, or is an IPv6 address */
+        return false; /* another port, or an IPv6 address */
     } else {
         buf_put(&j->url, url, n);
         buf_puts(&j->url, port ? number : "");
@@ -286,7 +287,7 @@ static enum verification find_token(struct judging *j)
                 VERDICT_SIGNATURE_MISSING, VERDICT_SIGNATURE_MALFORMED);
 }
 
-/* A digest of the body beside it, in what is signed: it must be right. */
+/* A digest of the body that is part of the signed content must be correct. */
 static enum verification check_digest(struct judging *j)
 {
     static const struct expr digest = {.kind = EXPR_BODY_SHA256};
@@ -311,8 +312,7 @@ static enum verification check_digest(struct judging *j)
     return same ? VERDICT_HOLDS : VERDICT_SIGNATURE_MISMATCH;
 }
 
-/* Every secret is tried, also after one fits, so that the time that it takes
- * does not tell which. */
+/* Every secret is tried, also after one fits, so that the time does not reveal which. */
 static int fitting_secret(struct judging *j)
 {
     struct content content;
@@ -340,7 +340,7 @@ static enum verification check_signature(struct judging *j, int *secret)
     return *secret < 0 ? VERDICT_SIGNATURE_MISMATCH : VERDICT_HOLDS;
 }
 
-/* ---- all of it ---- */
+/* ---- judge ---- */
 
 static enum verification judge(struct judging *j, int *secret)
 {
@@ -378,7 +378,7 @@ enum verification verify(const struct source *source, struct bytes headers,
     enum verification verdict;
     struct bytes method;
 
-    /* Not the candidates: 4 KB that need no zeroes. */
+    /* All fields but `candidates`: 4 KB that need no zeroes. */
     j.source = source;
     j.v = &source->verify;
     j.subject = (struct subject){.source = source->name,

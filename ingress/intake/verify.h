@@ -1,12 +1,11 @@
-/* verify: did the one who holds the secret send this, and just now? Pure.
+/* verify: checks that the holder of the secret sent a request, and recently. Pure.
  *
- * Rules, whatever the provider (providers.md A.1): raw bytes of the body; header
- * names in any case; white space around a value does not count; a signature or
- * time that is missing, empty or there twice fails; bytes of fixed length are
- * compared in constant time, with every secret; the time's own text goes into
- * what is signed. The body is not parsed before its signature holds, but where
- * the scheme itself says so: Mailgun's signature is in it, Twilio's is over
- * its fields. */
+ * Rules for all providers: the signature covers the raw bytes of the body; header names are
+ * matched in any case; white space around a value does not count; a signature or time that is
+ * missing, empty or sent twice fails; bytes of fixed length are compared in constant time, with
+ * every secret; the signed content has the time as it was sent. The body is not parsed before
+ * its signature is verified, unless the scheme requires it: Mailgun's signature is in the body,
+ * Twilio's covers its fields. */
 #ifndef INGRESS_VERIFY_H
 #define INGRESS_VERIFY_H
 
@@ -32,8 +31,8 @@ enum verification {
 
 const char *verdict_name(enum verification v);
 
-/* `headers` is packed (headers.h). `*secret` is the index of the secret that
- * fits when it holds. */
+/* `headers` is packed (headers.h). If the verdict is HOLDS, `*secret` is the index of the
+ * secret that verified it. */
 enum verification verify(const struct source *source, struct bytes headers,
                          struct bytes body, int64_t now_ms, int *secret);
 

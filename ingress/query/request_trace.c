@@ -1,3 +1,4 @@
+/* request_trace: what the archive holds about one event, and a search for ids of a provider. */
 #include "request_trace.h"
 #include "archive_replay.h"
 #include "clock.h"
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From where, and how it was known to be whose. */
+/* The sender, and by which scheme it was verified. */
 static char *received_text(struct ingress *g, const struct archived *row)
 {
     const struct settings *s = g->daemon.settings;
@@ -41,8 +42,8 @@ static json_t *timeline(struct ingress *g, const struct archived *row)
     return out;
 }
 
-/* One that is in the archive under another id: made of an earlier one, or one
- * of a request of several. */
+/* An event that is in the archive under another id only: made by a replay, or one of a request
+ * of several. */
 static json_t *replayed_only(struct ingress *g, const char *id, char why[200])
 {
     json_t *told = json_array();
@@ -85,7 +86,7 @@ json_t *trace_event(void *self, json_t *args, char why[200])
 /* ---- by an id of the provider's ---- */
 
 enum {
-    FIND_ROWS = 2000, /* of the newest; with FIND_BYTES some 10 ms */
+    FIND_ROWS = 2000, /* of the newest; with FIND_BYTES about 10 ms */
     FIND_BYTES = 8 * 1024 * 1024,
     FIND_SHOWN = 20,
 };
@@ -97,7 +98,7 @@ struct find {
     size_t rows, bytes;
 };
 
-/* The value of a header, or a JSON string in the body. */
+/* Whether the id is the value of a header, or a JSON string in the body. */
 static bool carries(const struct find *f, struct bytes headers,
                     struct bytes body)
 {
@@ -126,8 +127,8 @@ static bool on_row(void *arg, const struct archive_entry *e,
            json_array_size(f->events) < FIND_SHOWN;
 }
 
-/* Here no index has ids of providers, as the sequencer's has: the newest requests are
- * read. For when the sequencer can't be asked. */
+/* For when the sequencer does not respond: it has an index of provider ids; ingress has none
+ * and reads the newest requests. */
 json_t *trace_find(void *self, json_t *args, char why[200])
 {
     struct ingress *g = self;

@@ -1,3 +1,4 @@
+/* show_request: shows archived and refused requests, a piece of the body at a time. */
 #include "show_request.h"
 #include "encoding.h"
 #include "ingress.h"
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As base64 in one response. A body may be as large as ingress.max_body. */
+/* Of a body, as base64 in one response. A body may be as large as ingress.max_body. */
 enum { CHUNK_BYTES = 256 * 1024 };
 
 static int64_t offset_of(json_t *args)
@@ -19,7 +20,7 @@ static int64_t offset_of(json_t *args)
     return offset > 0 ? offset : 0;
 }
 
-/* The piece of the body that was asked for, and where it is. */
+/* The requested piece of the body, and its offset. */
 static void put_body(json_t *out, struct bytes body, int64_t offset)
 {
     size_t from = (uint64_t)offset < body.n ? (size_t)offset : body.n;
@@ -34,7 +35,7 @@ static void put_body(json_t *out, struct bytes body, int64_t offset)
 
 /* ---- accepted ---- */
 
-/* What endpoints get of a producer's object, which is made of what came. */
+/* The body that endpoints get, made of a producer's object. */
 static bool put_published(const struct archive_row *row, const char *id,
                           struct buf *out)
 {
@@ -48,7 +49,7 @@ static bool put_published(const struct archive_row *row, const char *id,
     return good;
 }
 
-/* Of a request of several, the body of this event. false: it has none such. */
+/* The body of this event in a request of several. false: it has no such event. */
 static bool find_part(struct bytes *body, const char *request,
                       const char *event)
 {
@@ -121,7 +122,7 @@ json_t *show_request(void *self, json_t *args, char why[200])
         return NULL;
     }
     n = store_number(&g->store, id);
-    if (!n) /* made of another one by a replay? */
+    if (!n) /* a replay made it of another one */
         n = store_replay_made_of(&g->store.replays, id);
     if (!store_request(&g->store, n, &row))
         snprintf(why, 200, "no request %.40s in the archive", id);

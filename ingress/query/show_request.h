@@ -1,5 +1,5 @@
-/* show_request: control commands that hand out a request as it came, a chunk of its body
- * at a time: one that was accepted, and one that was refused. */
+/* show_request: control commands that show a request as it came, a piece of its body at a time:
+ * an accepted or a refused one. */
 #ifndef INGRESS_SHOW_REQUEST_H
 #define INGRESS_SHOW_REQUEST_H
 
