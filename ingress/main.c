@@ -1,3 +1,23 @@
+/* grapnel-ingress: the process that receives webhooks over HTTP, verifies and stores them, and
+ * sends them to the sequencer. Its metrics, control commands and callbacks.
+ *
+ * Promises  a 200 means that the raw request (all headers, raw body, time, source) is on disk,
+ *           fsync done (P1); a stored request is sent until the sequencer has it; a forged or
+ *           stale request gets one and the same 401, its reason is in log and counters (P7)
+ * Reads     POST /in/SOURCE, /v1/events and /v1/events/batch; GET and HEAD /healthz (200: HTTP
+ *           works; says when the disk stalls) and /readyz (200: events are accepted); `acked`
+ *           from the sequencer
+ * Writes    NAME.db: the archive, refused requests; `accepted` to the sequencer
+ * Refuses   with 503 and Retry-After: while little disk space is free, while unprocessed
+ *           requests fill archive.max_size, while stopping, while a write to the disk has not
+ *           ended for 5 s (also requests that wait for it, though it may store them), when a
+ *           request waited too long to be stored, when bodies fill their memory. With 4xx
+ *           requests that would fail again if they were repeated.
+ * Limits    body, head, number of connections, and time of each request
+ * SIGTERM   stops listening, completes the requests it has read, sends what the sequencer
+ *           accepts now, exits 0
+ * kill -9   loses no request that had its response; an interrupted request may be on disk
+ *           already, and the sequencer recognises the provider's repetition of it */
 #include "archive_replay.h"
 #include "ingress.h"
 #include "rejects.h"
@@ -33,46 +53,39 @@ static const struct metric_family families[FAMILY_COUNT + 1] = {
                        .kind = METRIC_GAUGE,
                        .unit = "seconds",
                        .help = "age of the oldest event that the sequencer has "
-                               "not processed; 0: there is none",
+                               "not processed; 0: there are none",
                        .per = 1000},
     [FAMILY_COUNT] = {0},
 };
 
 static const struct control_command commands[] = {
     {"find", "id",
-     "the newest requests that carry this id of the provider's as the value of "
-     "a "
-     "header, or as a string in the body: {\"events\":[[id, received_ms, "
-     "source, "
+     "the newest requests that have this provider id as a header's value or as "
+     "a string in the body: {\"events\":[[id, received_ms, source, "
      "received_at]…],\"looked_at\":…,\"back_to\":…}",
      trace_find},
     {"trace", "id event",
-     "what the archive has of a request, and how often the event was sent "
-     "again",
+     "the archived request of an event, and how often the event was sent again",
      trace_event},
     {"request", "id event offset as_sent",
-     "a request as it came (event: of several, the body of this one; as_sent: "
-     "of "
-     "a producer's, the body that endpoints get of the event with this id): "
-     "what "
-     "it is, headers with offset 0, and body_b64, a piece of its body_bytes at "
-     "offset",
+     "an archived request: with offset 0 its headers, and body_b64, the piece "
+     "of its body_bytes at offset (event: the body of this event in a request "
+     "of several; as_sent: of a producer's request, the body that endpoints "
+     "get for the event with this id)",
      show_request},
-    {"reject", "id offset", "the same of a request that was refused",
-     show_reject},
+    {"reject", "id offset", "a refused request, in the same form", show_reject},
     {"rejects", "source id since_ms until_ms limit",
-     "requests that were refused, newest first (id: of the provider's "
-     "delivery, "
-     "where a header has it)",
+     "refused requests, newest first (id: the provider's delivery id, if a "
+     "header has it)",
      rejects_show},
     {"archive", "since_ms until_ms source limit after waiting",
-     "what the archive has, oldest first (waiting: only what the sequencer has "
-     "not acknowledged): {\"events\":[[id, received_ms, source, "
-     "received_at]…],\"next\":…}; go on with \"after\": next until that is "
+     "archived events, oldest first (waiting: only events that the sequencer "
+     "has not acknowledged): {\"events\":[[id, received_ms, source, "
+     "received_at]…],\"next\":…}; continue with \"after\": next until that is "
      "null",
      replay_archive},
     {"resend", "events endpoint always new_id who",
-     "deliver these again ({\"id\"}, or {\"id\",\"request\"} for one of a "
+     "send these events again ({\"id\"}, or {\"id\",\"request\"} for one of a "
      "request of several): {\"resent\":[{\"id\",\"new_id\"}…],"
      "\"missing\":[id…]}",
      replay_resend},
@@ -104,28 +117,6 @@ static const struct daemon_plan plan = {
     .state = ingress_state,
 };
 
-/* grapnel-ingress: takes webhooks in over HTTP, checks who sent them, keeps
- * them, and hands them on to the sequencer.
- *
- * Promises  a 200 means that the raw request (all headers, raw body, time,
- *           source) is on disk, fsync done (P1); a stored request is sent
- *           until the sequencer has it; a forged or stale request is refused
- *           with one and the same 401, its reason in log and counters (P7)
- * Reads     POST /in/SOURCE, /v1/events and /v1/events/batch; GET and HEAD
- *           /healthz (200: HTTP works; says
- *           when the disk stalls) and /readyz (200: events are accepted);
- *           `acked` from the sequencer
- * Writes    NAME.db: the archive, refused requests; `accepted` to the sequencer
- * Refuses   with 503 and Retry-After: while the disk is below its mark or full,
- *           while what could not be handed on fills archive.max_size, while
- *           stopping, while a write to the disk has not ended for 5 s (those who
- *           wait for it, too, though it may store them), when storing is too late, when the bodies being
- *           read fill their memory. With 4xx what no repetition makes better.
- * Bounds    body, head, number of connections, and time of each request
- * SIGTERM   listens no more, finishes what it has read, hands on what the
- *           sequencer takes now, exits 0
- * kill -9   costs nothing that was answered; a request cut off may be on disk
- *           already, and the provider's repetition is recognised behind us */
 int main(int argc, char **argv)
 {
     static struct ingress ingress;

@@ -35,8 +35,11 @@ static void resume_ids(struct ingress *g)
         memcpy(id, replayed, sizeof id);
     if (id[0] &&
         (strncmp(id, "evt_", 4) != 0 || ulid_resume(&g->ids, id + 4) != GR_OK))
-        log_warn(NULL, "the last event id in the archive is not a Grapnel id",
-                 LS("event_id", id));
+        log_warn(
+            NULL,
+            "the newest id in the archive is not an event id of Grapnel; new "
+            "ids are made from the clock alone",
+            LS("event_id", id));
 }
 
 /* Tests shorten it with GRAPNEL_TEST_STALL_MS. */
@@ -85,7 +88,7 @@ static void publish(struct ingress *g)
     g->counts[COUNT_FREE_BYTES] = g->space.free_bytes;
 }
 
-/* Once per metrics.interval: takes a look at a row. */
+/* Once per metrics.interval, because it reads a row. */
 void ingress_measure(void *self)
 {
     struct ingress *g = self;
@@ -118,7 +121,8 @@ static void look_for_stall(struct ingress *g)
     if (!g->stalled_ms && mono_ms() - since_ms >= g->stall_ms) {
         g->stalled_ms = since_ms;
         log_warn(NULL,
-                 "the disk stalls: a write has not ended; ingress responds 503",
+                 "the disk stalls: a write has not ended; ingress responds 503 "
+                 "until it ends",
                  LI("stalled_ms", mono_ms() - since_ms));
     }
     intake_give_up(g, g->stalled_ms != 0);

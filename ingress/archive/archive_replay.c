@@ -90,7 +90,9 @@ json_t *replay_archive(void *self, json_t *args, char why[200])
     bool more;
 
     if (p.limit < 1 || p.since_ms < 0 || p.until_ms < p.since_ms) {
-        snprintf(why, 200, "since_ms and until_ms are missing");
+        snprintf(why, 200,
+                 "since_ms, until_ms or limit is invalid: since_ms must not be "
+                 "negative or above until_ms, and limit at least 1");
         return NULL;
     }
     if (p.limit > PAGE_MAX)
@@ -168,7 +170,8 @@ static bool are_ids(json_t *events, char why[200])
     size_t i;
 
     if (json_array_size(events) < 1 || json_array_size(events) > IDS_MAX) {
-        snprintf(why, 200, "\"events\" must be a list of 1 to %d", IDS_MAX);
+        snprintf(why, 200, "\"events\" has %zu entries: write 1 to %d",
+                 json_array_size(events), IDS_MAX);
         return false;
     }
     json_array_foreach(events, i, one)
@@ -176,7 +179,11 @@ static bool are_ids(json_t *events, char why[200])
         const char *id = json_string_value(json_object_get(one, "id"));
 
         if (!id || strlen(id) != EVENT_ID_BYTES) {
-            snprintf(why, 200, "\"events\": each needs an \"id\", evt_…");
+            snprintf(
+                why, 200,
+                "\"events\": entry %zu has no valid \"id\": write evt_ and "
+                "26 characters",
+                i + 1);
             return false;
         }
     }
@@ -198,18 +205,23 @@ json_t *replay_resend(void *self, json_t *args, char why[200])
     if (!are_ids(events, why))
         return NULL;
     if (s.endpoint && strlen(s.endpoint) > NAME_MAX_BYTES) {
-        snprintf(why, 200, "\"endpoint\": the name is too long");
+        snprintf(why, 200,
+                 "\"endpoint\": the name has %zu bytes, at most %d are "
+                 "allowed",
+                 strlen(s.endpoint), NAME_MAX_BYTES);
         return NULL;
     }
     if (g->space.refusal) {
-        snprintf(why, 200, "the disk is full (%s)",
+        snprintf(why, 200,
+                 "ingress stores no events now (%s): free disk space, or raise "
+                 "ingress.archive.max_size, then send again",
                  response_facts(g->space.refusal)->reason);
         return NULL;
     }
     s.resent = json_array();
     s.missing = json_array();
     json_array_foreach(events, i, one) send_one(g, &s, one);
-    log_info(NULL, "sent again by an operator",
+    log_info(NULL, "an operator sends archived events again",
              LI("events", json_array_size(s.resent)),
              LS("endpoint", s.endpoint),
              LI("missing", json_array_size(s.missing)));

@@ -124,9 +124,8 @@ static void purged(struct archive_space *r, struct store *store)
 }
 
 /* A source that has more than half of the archive, while others have something, loses its own
- * processed requests first. The last rows stay, because ids in the rows before are looked up
- * from them. One limited step, which also passes rows of others; false: it has no more
- * processed requests. */
+ * processed requests first. The last rows stay, because the next id is made from them. One
+ * limited step, which also passes rows of others; false: it has no more processed requests. */
 static bool purge_flooder(struct archive_space *r, struct store *store,
                           int64_t handed_n, int64_t *n)
 {
@@ -139,8 +138,8 @@ static bool purge_flooder(struct archive_space *r, struct store *store,
         snprintf(r->flooder, sizeof r->flooder, "%s", name);
         r->flooder_at_n = 0;
         log_info(NULL,
-                 "a source has more than half of the archive: its own oldest "
-                 "processed requests are deleted first",
+                 "a source uses more than half of the archive; its oldest "
+                 "processed requests are deleted before those of others",
                  LS("source", name));
     }
     if (max_n > handed_n)
@@ -193,13 +192,15 @@ static void log_when_it_changes(struct archive_space *r)
     if (now == r->refusal)
         return;
     if (now)
-        log_warn(NULL, "refusing new events",
+        log_warn(NULL,
+                 "new events are refused: free disk space, or raise "
+                 "ingress.archive.max_size",
                  LS("reason", response_facts(now)->reason),
                  LI("free_bytes", r->free_bytes),
                  LI("mark_bytes", r->mark_bytes),
                  LI("archive_bytes", r->used_bytes));
     else
-        log_info(NULL, "accepting events again",
+        log_info(NULL, "new events are accepted again",
                  LI("free_bytes", r->free_bytes),
                  LI("archive_bytes", r->used_bytes));
     r->refusal = now;

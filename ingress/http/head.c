@@ -115,6 +115,10 @@ static void look(const struct head_field *f, struct seen_fields *seen,
     }
 }
 
+/* The message of RESPONSE_HEAD_TOO_LARGE names both. */
+_Static_assert(HEAD_MAX_BYTES == 16 * 1024 && HEAD_MAX_COUNT == 128,
+               "adapt the message");
+
 enum response head_check(const struct head *h, struct head_facts *facts)
 {
     struct seen_fields seen = {0};

@@ -16,21 +16,23 @@
     A(HEALTHY, 200, "", "healthy", "", 0, KEEP)                                \
     A(HANDSHAKE, 200, "", "handshake", "", 0, KEEP)                            \
     A(LENGTH_AMBIGUOUS, 400, "bad_request", "length_ambiguous",                \
-      "the length of the body is not said once and clearly", 0, CLOSE)         \
+      "the length of the body is ambiguous: send one Content-Length, or "      \
+      "Transfer-Encoding: chunked",                                            \
+      0, CLOSE)                                                                \
     A(CHUNKS_MALFORMED, 400, "bad_request", "chunks_malformed",                \
-      "the chunked body is not framed as HTTP requires: a chunk or a trailer " \
-      "has a bad line, or a line that does not end with CR LF",                \
+      "the chunked body is malformed: a line of a chunk or of its trailer is " \
+      "invalid or does not end with CR LF",                                    \
       0, CLOSE)                                                                \
     A(CHUNKS_PIPELINED, 400, "bad_request", "chunks_pipelined",                \
-      "a chunked request came together with the one before it: send it after " \
-      "that one's response",                                                   \
+      "a chunked request came before the previous response: send it after "    \
+      "that response",                                                         \
       0, CLOSE)                                                                \
     A(HEAD_MALFORMED, 400, "bad_request", "head_malformed",                    \
-      "the request line or a header is not as HTTP requires", 0, CLOSE)        \
+      "the request line or a header is malformed", 0, CLOSE)                   \
     A(HOST_MISSING, 400, "bad_request", "host_missing",                        \
-      "HTTP/1.1 requires one Host header", 0, CLOSE)                           \
+      "the Host header is missing: HTTP/1.1 requires one", 0, CLOSE)           \
     A(HOST_DOUBLED, 400, "bad_request", "host_doubled",                        \
-      "there is more than one Host header", 0, CLOSE)                          \
+      "there are several Host headers: HTTP/1.1 requires one", 0, CLOSE)       \
     A(SIGNATURE_MISSING, 401, "unauthorized", "signature_missing", WHO, 0,     \
       KEEP)                                                                    \
     A(SIGNATURE_MALFORMED, 401, "unauthorized", "signature_malformed", WHO, 0, \
@@ -46,53 +48,58 @@
     A(ID_MALFORMED, 401, "unauthorized", "id_malformed", WHO, 0, KEEP)         \
     A(BODY_MISSING, 401, "unauthorized", "body_missing", WHO, 0, KEEP)         \
     A(EVENT_MALFORMED, 400, "bad_request", "event_malformed",                  \
-      "the body is not the object that is meant", 0, KEEP)                     \
+      "the body is not a valid event", 0, KEEP)                                \
     A(BATCH_REFUSED, 400, "bad_request", "batch_refused",                      \
-      "no line could be taken", 0, KEEP)                                       \
+      "no line of the batch was accepted", 0, KEEP)                            \
     A(TOKEN_MISSING, 401, "unauthorized", "token_missing", WHO, 0, KEEP)       \
     A(TOKEN_UNKNOWN, 401, "unauthorized", "token_unknown", WHO, 0, KEEP)       \
     A(PRODUCERS_NONE, 403, "forbidden", "producers_none",                      \
-      "no producers are configured", 0, KEEP)                                  \
+      "no producers are configured: add this one to `producers`", 0, KEEP)     \
     A(WORKSPACE_FORBIDDEN, 403, "forbidden", "workspace_forbidden",            \
-      "this producer may not name this workspace", 0, KEEP)                    \
+      "this producer may not publish to this workspace", 0, KEEP)              \
     A(TYPE_FORBIDDEN, 403, "forbidden", "type_forbidden",                      \
-      "this producer may not name this type", 0, KEEP)                         \
+      "this producer may not publish this type", 0, KEEP)                      \
     A(PATH_UNKNOWN, 404, "not_found", "path_unknown",                          \
-      "there is nothing at this path", 0, KEEP)                                \
+      "this path does not exist: check the URL", 0, KEEP)                      \
     A(SOURCE_UNKNOWN, 404, "not_found", "source_unknown",                      \
-      "there is nothing at this path", 0, KEEP)                                \
+      "this path does not exist: check the URL", 0, KEEP)                      \
     A(ONLY_POST, 405, "method_not_allowed", "only_post",                       \
-      "this path takes POST", 0, KEEP)                                         \
+      "this path accepts only POST", 0, KEEP)                                  \
     A(ONLY_GET, 405, "method_not_allowed", "only_get",                         \
-      "this path takes GET and HEAD", 0, KEEP)                                 \
+      "this path accepts only GET and HEAD", 0, KEEP)                          \
     A(KEY_REUSED, 422, "idempotency_key_reused", "idempotency_key_reused",     \
-      "this idempotency key came with another event before", 0, KEEP)          \
-    A(TOO_SLOW, 408, "timeout", "too_slow",                                    \
-      "the request did not arrive in time", 0, CLOSE)                          \
-    A(BODY_TOO_LARGE, 413, "too_large", "body_too_large",                      \
-      "the body is larger than max_body", 0, KEEP)                             \
-    A(COMPRESSED, 415, "unsupported_encoding", "compressed",                   \
-      "a compressed body is not taken: it is kept and signed as it is sent",   \
+      "this idempotency key was used before for an event with other content: " \
+      "use a new key",                                                         \
       0, KEEP)                                                                 \
+    A(TOO_SLOW, 408, "timeout", "too_slow",                                    \
+      "the request did not arrive within ingress.read_timeout: send it again", \
+      0, CLOSE)                                                                \
+    A(BODY_TOO_LARGE, 413, "too_large", "body_too_large",                      \
+      "the body is larger than ingress.max_body", 0, KEEP)                     \
+    A(COMPRESSED, 415, "unsupported_encoding", "compressed",                   \
+      "Content-Encoding is not supported: send the body uncompressed", 0,      \
+      KEEP)                                                                    \
     A(HEAD_TOO_LARGE, 431, "headers_too_large", "headers_too_large",           \
-      "the headers are too large or too many", 0, CLOSE)                       \
+      "the request line and headers exceed 16 KiB, or 128 headers", 0, CLOSE)  \
     A(RATE_LIMITED, 429, "rate_limited", "rate_limited",                       \
-      "more than the rate_limit of this source; try again", 1, KEEP)           \
-    A(STOPPING, 503, "unavailable", "stopping", "shutting down; try again", 5, \
-      CLOSE)                                                                   \
+      "the rate_limit of this source is exceeded: send the request again", 1,  \
+      KEEP)                                                                    \
+    A(STOPPING, 503, "unavailable", "stopping",                                \
+      "ingress is shutting down: send the request again", 5, CLOSE)            \
     A(DISK_LOW, 503, "unavailable", "disk_low",                                \
-      "the event could not be kept; try again", 30, KEEP)                      \
+      "the event could not be stored: send the request again", 30, KEEP)       \
     A(DISK_FULL, 503, "unavailable", "disk_full",                              \
-      "the event could not be kept; try again", 30, KEEP)                      \
+      "the event could not be stored: send the request again", 30, KEEP)       \
     A(BACKLOG_FULL, 503, "unavailable", "backlog_full",                        \
-      "the event could not be kept; try again", 30, KEEP)                      \
+      "the event could not be stored: send the request again", 30, KEEP)       \
     A(DISK_STALLED, 503, "unavailable", "disk_stalled",                        \
-      "the disk stalls: a write has not ended for seconds; try again", 5,      \
+      "the disk stalls, a write takes seconds: send the request again", 5,     \
       KEEP)                                                                    \
     A(STORE_SLOW, 503, "unavailable", "store_slow",                            \
-      "the event could not be kept; try again", 5, KEEP)                       \
+      "the event could not be stored: send the request again", 5, KEEP)        \
     A(BODIES_FULL, 503, "unavailable", "bodies_full",                          \
-      "too many large requests at once; try again", 1, KEEP)
+      "large requests use all memory for bodies: send the request again", 1,   \
+      KEEP)
 
 enum response {
     RESPONSE_NONE = 0, /* not decided yet */

@@ -19,7 +19,7 @@
 enum { US_PER_MS = 1000, US_PER_S = 1000000 };
 
 /* Responds 200 also during a stall, as a restart of ingress would not end it. */
-static void log_stalled(struct ingress *g, struct request *r)
+static void put_stalled(struct ingress *g, struct request *r)
 {
     buf_printf(&r->own_body,
                "{\"status\":\"disk_stalled\",\"stalled_ms\":%lld}",
@@ -33,7 +33,7 @@ static enum response admit_probe(struct ingress *g, struct request *r,
     if (strcmp(r->method, "GET") != 0 && strcmp(r->method, "HEAD") != 0)
         return RESPONSE_ONLY_GET;
     if (!ready && g->stalled_ms)
-        log_stalled(g, r);
+        put_stalled(g, r);
     if (!ready)
         return RESPONSE_HEALTHY; /* this response shows that HTTP works */
     if (g->daemon.loop.stopping)
@@ -91,8 +91,7 @@ enum response admission_check(void *self, struct request *r,
 {
     struct ingress *g = self;
     const struct settings *s = g->daemon.settings;
-    struct bytes headers = {r->headers.data ? r->headers.data : "",
-                            r->headers.len};
+    struct bytes headers = request_head(r);
 
     remote_find(s->ingress.trusted_proxies, s->ingress.trusted_proxy_count,
                 headers, r->remote);
@@ -154,8 +153,8 @@ static bool within(struct ingress *g, struct request *r,
     buf_reset(&r->own_body);
     buf_printf(&r->own_body,
                "{\"error\":{\"code\":\"rate_limited\",\"message\":\"%lld more "
-               "events would exceed this source's rate_limit; nothing was "
-               "stored; send the request again in %d s\"}}",
+               "events exceed the rate_limit of this source, nothing was "
+               "stored: send the request again in %d s\"}}",
                (long long)count, r->retry_after_s);
     return false;
 }
@@ -175,8 +174,7 @@ static enum response shake_hands(struct request *r, const struct source *source)
     const char *key = source->secrets.items[r->secret];
 
     if (!handshake_response(source->verify.handshake,
-                            (struct bytes){key, strlen(key)},
-                            (struct bytes){r->body.data, r->body.len},
+                            (struct bytes){key, strlen(key)}, request_body(r),
                             &r->own_body, &r->own_type))
         return RESPONSE_NONE;
     r->own_status = r->own_body.len ? 200 : 204;
@@ -192,8 +190,7 @@ static enum response take_hook(struct ingress *g, struct request *r)
 
     if (!source)
         return RESPONSE_SOURCE_UNKNOWN;
-    v = verify(source, (struct bytes){r->headers.data, r->headers.len},
-               (struct bytes){r->body.data, r->body.len}, system_ms(),
+    v = verify(source, request_head(r), request_body(r), system_ms(),
                &r->secret);
     if (v != VERDICT_HOLDS)
         return response_to(v);
@@ -248,8 +245,7 @@ static void mask_tokens(struct ingress *g, struct request *r)
 {
     const struct mask m = {
         .source = settings_source(g->daemon.settings, r->source)};
-    struct bytes head = {r->headers.data ? r->headers.data : "",
-                         r->headers.len};
+    struct bytes head = request_head(r);
     struct buf masked;
 
     if (!mask_has(&m, head))

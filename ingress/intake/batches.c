@@ -88,7 +88,7 @@ static enum response judged(struct ingress *g, struct request *r)
     enum response a;
 
     if (!l->count)
-        return publish_malformed(r, "lines", "there is none");
+        return publish_malformed(r, "lines", "the batch has no line");
     a = admission_pass(g, r, (int64_t)l->good);
     return a ? a : l->good ? RESPONSE_NONE : RESPONSE_BATCH_REFUSED;
 }
@@ -103,14 +103,13 @@ static bool judge(struct ingress *g, struct batch_queue *q, struct request *r,
     enum response a;
 
     if (p)
-        step = lines_read(
-            r->lines, s, p,
-            (struct bytes){r->body.data ? r->body.data : "", r->body.len},
-            &left->count, &left->bytes);
+        step = lines_read(r->lines, s, p, request_body(r), &left->count,
+                          &left->bytes);
     if (!p)
         a = RESPONSE_TOKEN_UNKNOWN;
     else if (step == LINES_TOO_MANY)
-        a = publish_malformed(r, "lines", "a batch has at most 10000");
+        a = publish_malformed(r, "lines",
+                              "the batch has more than 10000 lines: split it");
     else if (!http_hold(g->http, r))
         a = RESPONSE_BODIES_FULL;
     else if (step == LINES_MORE)
@@ -215,7 +214,7 @@ void batches_work(struct ingress *g)
 
 /* ---- the response ---- */
 
-/* A line that was refused as it was stored is on record like a request. */
+/* Record lines that were refused while the batch was stored, as refused requests are recorded. */
 static void committed(struct ingress *g, struct request *r)
 {
     struct lines *l = r->lines;
@@ -247,7 +246,7 @@ void batch_respond(struct ingress *g, struct request *r, enum response a)
         lines_give_up(l, a);
     if (a != RESPONSE_ACCEPTED && a != RESPONSE_BATCH_REFUSED &&
         !l->committed) {
-        http_respond(g->http, r, a); /* nothing of it is stored */
+        http_respond(g->http, r, a); /* no line is stored */
         return;
     }
     lines_print(l, &r->own_body);

@@ -91,11 +91,9 @@ static enum response take_one(struct ingress *g, struct request *r,
     if (find_key(r, &key, &count) &&
         (count != 1 || !key.n || key.n > PUBLISHED_TEXT_MAX_BYTES))
         return publish_malformed(r, "Idempotency-Key",
-                                 "must be there once, with 1 to 255 bytes");
-    return line_judge(
-        g->daemon.settings, p,
-        (struct bytes){r->body.data ? r->body.data : "", r->body.len}, key, 0,
-        r->event_id, &r->own_body);
+                                 "must be sent once, with 1 to 255 bytes");
+    return line_judge(g->daemon.settings, p, request_body(r), key, 0,
+                      r->event_id, &r->own_body);
 }
 
 /* The lines of a batch are judged later, in pieces. */

@@ -35,7 +35,7 @@ struct reject {
 };
 
 struct rejects_of {
-    struct rejects_of *next;
+    SLIST_ENTRY(rejects_of) link;
     char source[NAME_MAX_BYTES + 1];
     int64_t last_n; /* of the last row written; -1: read it from the table */
     STAILQ_HEAD(, reject) waiting;
@@ -48,15 +48,14 @@ static struct rejects_of *of(struct rejects *j, const char *source)
 {
     struct rejects_of *s;
 
-    for (s = j->sources; s; s = s->next)
-        if (strcmp(s->source, source) == 0)
-            return s;
+    SLIST_FOREACH(s, &j->sources, link)
+    if (strcmp(s->source, source) == 0)
+        return s;
     s = gr_alloc(sizeof *s);
     snprintf(s->source, sizeof s->source, "%s", source);
     s->last_n = -1;
     STAILQ_INIT(&s->waiting);
-    s->next = j->sources;
-    j->sources = s;
+    SLIST_INSERT_HEAD(&j->sources, s, link);
     return s;
 }
 
@@ -93,7 +92,7 @@ static void keep_body(struct rejects *j, struct reject *e,
 static void keep_headers(struct reject *e, const struct mask *m,
                          const struct request *r)
 {
-    struct bytes all = {r->headers.data ? r->headers.data : "", r->headers.len};
+    struct bytes all = request_head(r);
     struct bytes name, value;
     size_t at = 0;
     struct buf shown;
@@ -164,8 +163,7 @@ static bool put_delivery_id(struct reject *e, const struct source *source,
 static void find_delivery_id(struct reject *e, struct ingress *g,
                              const struct request *r)
 {
-    struct bytes headers = {r->headers.data ? r->headers.data : "",
-                            r->headers.len};
+    struct bytes headers = request_head(r);
     const struct source *source = settings_source(g->daemon.settings,
                                                   r->source);
     const char *profile;
@@ -248,11 +246,13 @@ static void count_gone(void *arg, const char *source, int64_t bytes)
 
 static void count_bodies(struct rejects *j, struct ingress *g)
 {
+    struct rejects_of *s;
+
     if (j->counted)
         return;
     j->kept_bytes = 0;
-    for (struct rejects_of *s = j->sources; s; s = s->next)
-        s->kept_bytes = 0;
+    SLIST_FOREACH(s, &j->sources, link)
+    s->kept_bytes = 0;
     store_reject_bodies(&g->store, count_kept, j);
     j->counted = true;
 }
@@ -261,11 +261,11 @@ static void count_bodies(struct rejects *j, struct ingress *g)
 static void make_space(struct rejects *j, struct ingress *g, int64_t bytes)
 {
     while (j->kept_bytes + bytes > BODIES_KEPT_BYTES) {
-        struct rejects_of *max = j->sources;
+        struct rejects_of *max = SLIST_FIRST(&j->sources), *s;
 
-        for (struct rejects_of *s = max; s; s = s->next)
-            if (s->kept_bytes > max->kept_bytes)
-                max = s;
+        SLIST_FOREACH(s, &j->sources, link)
+        if (s->kept_bytes > max->kept_bytes)
+            max = s;
         if (!max || !store_reject_body_drop_first(&g->store, max->source,
                                                   count_gone, j))
             return;
@@ -325,12 +325,13 @@ static void write_first(struct rejects *j, struct rejects_of *s,
 /* Returns how many it has written; WRITE_COUNT: there may be more. */
 static int write_some(struct rejects *j, struct ingress *g)
 {
+    struct rejects_of *s;
     int n = 0;
 
     count_bodies(j, g);
-    for (struct rejects_of *s = j->sources; s; s = s->next)
-        for (; s->count && n < WRITE_COUNT && !db_full(g->daemon.db); n++)
-            write_first(j, s, g);
+    SLIST_FOREACH(s, &j->sources, link)
+    for (; s->count && n < WRITE_COUNT && !db_full(g->daemon.db); n++)
+        write_first(j, s, g);
     return n;
 }
 
@@ -352,8 +353,10 @@ int rejects_work(struct rejects *j, struct ingress *g, bool now)
 
 void rejects_undo(struct rejects *j)
 {
-    for (struct rejects_of *s = j->sources; s; s = s->next)
-        s->last_n = -1;
+    struct rejects_of *s;
+
+    SLIST_FOREACH(s, &j->sources, link)
+    s->last_n = -1;
     j->counted = false;
 }
 
@@ -361,8 +364,8 @@ void rejects_fini(struct rejects *j)
 {
     struct rejects_of *s;
 
-    while ((s = j->sources)) {
-        j->sources = s->next;
+    while ((s = SLIST_FIRST(&j->sources))) {
+        SLIST_REMOVE_HEAD(&j->sources, link);
         while (s->count)
             drop_first(j, s);
         free(s);
@@ -431,7 +434,8 @@ static bool show_waiting(const struct rejects *j, const char *source,
     size_t count = 0, at;
     bool more = true;
 
-    for (s = j->sources; s; s = s->next) {
+    SLIST_FOREACH(s, &j->sources, link)
+    {
         if (!s->count || (source && strcmp(s->source, source) != 0))
             continue;
         rows = gr_realloc(rows, (count + s->count) * sizeof *rows);

@@ -12,12 +12,13 @@
 #include "http.h"
 #include "store.h"
 #include <jansson.h>
+#include <sys/queue.h>
 
 struct ingress;
 struct rejects_of; /* of one source */
 
 struct rejects {
-    struct rejects_of *sources;
+    SLIST_HEAD(, rejects_of) sources;
     int64_t since_ms; /* mono: of the oldest unwritten one; 0: none */
     bool counted;     /* the bodies in the table were counted since the start */
     int64_t kept_bytes,
@@ -25,12 +26,13 @@ struct rejects {
     int64_t purged_ms; /* mono: the last deletion of old bodies */
 };
 
+/* Count and keep a refused request. */
 void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
                   enum response a);
 /* Inside the transaction: write a limited number of rows that are due. Returns ms until it must
  * be called again, -1: not needed. `now`: all are due. */
 int rejects_work(struct rejects *j, struct ingress *g, bool now);
-/* After a rolled back turn. */
+/* After a rollback. */
 void rejects_undo(struct rejects *j);
 void rejects_fini(struct rejects *j);
 

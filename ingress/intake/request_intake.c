@@ -46,14 +46,16 @@ static void log_refusal(struct ingress *g, const struct request *r,
 
     if (mono - t->lines_since_ms >= SECOND_MS) {
         if (t->lines > LINES_PER_SECOND)
-            log_warn(NULL, "refused requests that were not logged",
-                     LI("count", t->lines - LINES_PER_SECOND));
+            log_warn(
+                NULL,
+                "refused requests are not logged: more than 50 in a second",
+                LI("count", t->lines - LINES_PER_SECOND));
         t->lines_since_ms = mono;
         t->lines = 0;
     }
     if (++t->lines > LINES_PER_SECOND)
         return;
-    log_warn(NULL, "refused", LS("reason", response_facts(a)->reason),
+    log_warn(NULL, "request refused", LS("reason", response_facts(a)->reason),
              LI("http_status", response_facts(a)->status),
              LO("source", r->source), LS("client", r->remote),
              LI("body_bytes", r->body.len));
@@ -65,10 +67,9 @@ static void log_event(struct ingress *g, const struct request *r)
 {
     const struct source *source = settings_source(g->daemon.settings,
                                                   r->source);
-    struct subject subject = {
-        .source = r->source,
-        .headers = {r->headers.data ? r->headers.data : "", r->headers.len},
-        .body = {r->body.data ? r->body.data : "", r->body.len}};
+    struct subject subject = {.source = r->source,
+                              .headers = request_head(r),
+                              .body = request_body(r)};
     const char *why;
     struct buf id;
 
@@ -114,7 +115,8 @@ static void responded(void *self, const struct request *r, enum response a)
         log_accepted(g, r);
     }
     if (a == RESPONSE_HANDSHAKE)
-        log_info(NULL, "a handshake was answered", LS("source", r->source));
+        log_info(NULL, "handshake of the provider completed",
+                 LS("source", r->source));
     if (status == 200)
         return;
     rejects_note(&g->rejects, g, r, a);
@@ -205,7 +207,7 @@ enum response intake_store_row(struct ingress *g, const struct request *r,
 
 static void store(struct ingress *g, struct request *r, int64_t *bytes)
 {
-    struct bytes body = {r->body.data ? r->body.data : "", r->body.len};
+    struct bytes body = request_body(r);
 
     r->refusal = intake_store_row(g, r, body, r->event_id, 0, bytes);
     if (r->refusal)

@@ -52,8 +52,8 @@ enum response intake_store_row(struct ingress *g, const struct request *r,
                                int64_t head, int64_t *bytes);
 /* Inside the transaction: store a limited number of rows. */
 void intake_work(struct ingress *g);
-void intake_flush(struct ingress *g); /* 200 */
-void intake_undo(struct ingress *g);  /* 503 */
+void intake_flush(struct ingress *g); /* after the commit: respond 200 */
+void intake_undo(struct ingress *g);  /* after a rollback: respond 503 */
 /* During a commit: respond 503 to requests that have waited too long; to all if `all`. The
  * commit may still store them. */
 void intake_give_up(struct ingress *g, bool all);

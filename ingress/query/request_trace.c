@@ -50,7 +50,7 @@ static json_t *replayed_only(struct ingress *g, const char *id, char why[200])
 
     if (replay_timeline(g, id, told))
         return json_pack("{s:s,s:o}", "id", id, "timeline", told);
-    snprintf(why, 200, "no event %.40s in the archive", id);
+    snprintf(why, 200, "the archive has no event %.40s", id);
     json_decref(told);
     return NULL;
 }
@@ -65,7 +65,8 @@ json_t *trace_event(void *self, json_t *args, char why[200])
     bool handed_on;
 
     if (!id) {
-        snprintf(why, 200, "args.id is missing: the id of an event");
+        snprintf(why, 200,
+                 "\"id\" is missing: write the id of an event, evt_…");
         return NULL;
     }
     if (!store_find(&g->store, id, &row))
@@ -137,7 +138,8 @@ json_t *trace_find(void *self, json_t *args, char why[200])
     char *quoted;
 
     if (!id || !*id || strlen(id) > TEXT_MAX_BYTES) {
-        snprintf(why, 200, "args.id is missing: a provider's id");
+        snprintf(why, 200, "\"id\" must be a provider's id of 1 to %d bytes",
+                 TEXT_MAX_BYTES);
         return NULL;
     }
     quoted = gr_printf("\"%s\"", id);

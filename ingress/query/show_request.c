@@ -118,14 +118,15 @@ json_t *show_request(void *self, json_t *args, char why[200])
     int64_t n;
 
     if (!id) {
-        snprintf(why, 200, "args.id is missing: the id of an event");
+        snprintf(why, 200,
+                 "\"id\" is missing: write the id of an event, evt_…");
         return NULL;
     }
     n = store_number(&g->store, id);
     if (!n) /* a replay made it of another one */
         n = store_replay_made_of(&g->store.replays, id);
     if (!store_request(&g->store, n, &row))
-        snprintf(why, 200, "no request %.40s in the archive", id);
+        snprintf(why, 200, "the archive has no request %.40s", id);
     else if (row.damaged)
         snprintf(why, 200, "the stored data of request %.40s is damaged", id);
     else if (event && !find_part(&row.body, row.event_id, event))
@@ -147,13 +148,18 @@ json_t *show_reject(void *self, json_t *args, char why[200])
     json_t *out;
 
     if (!id || !*id) {
-        snprintf(why, 200, "args.id is missing: the id of a refused request");
+        snprintf(why, 200,
+                 "\"id\" is missing: write the id of a refused request, rej_…");
         return NULL;
     }
     rejects_write_all(&g->rejects, g);
     if (!store_reject_find(&g->store, id, &row)) {
         store_reject_done(&g->store);
-        snprintf(why, 200, "no refused request has the id %.40s", id);
+        snprintf(
+            why, 200,
+            "no refused request has the id %.40s: the last 1000 of each source "
+            "are kept",
+            id);
         return NULL;
     }
     out = rejects_json(g, &row);

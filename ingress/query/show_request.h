@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+/* `request` and `reject`. self: struct ingress. */
 json_t *show_request(void *self, json_t *args, char why[200]);
 json_t *show_reject(void *self, json_t *args, char why[200]);
 

@@ -226,10 +226,11 @@ static void the_uncommitted_rest_of_a_batch_is_refused(void **state)
     assert_int_equal(l->good, 1);
 #define FULL(n)                                                           \
     "{\"error\":{\"code\":\"unavailable\",\"message\":\"the event could " \
-    "not be kept; try again\",\"line\":" #n "}}\n"
+    "not be stored: send the request again\",\"line\":" #n "}}\n"
     prints(l, "{\"line\":1,\"id\":\"evt_1\",\"status\":\"accepted\"}\n"
               "{\"error\":{\"code\":\"idempotency_key_reused\",\"message\":"
-              "\"this idempotency key came with another event before\","
+              "\"this idempotency key was used before for an event with other "
+              "content: use a new key\","
               "\"line\":2,\"id\":\"evt_2\"}}\n" FULL(3) FULL(5) FULL(6));
     l->items = NULL;
     lines_free(l);
