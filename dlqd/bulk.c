@@ -1,3 +1,4 @@
+/* bulk: walks the dead letters of a filter page by page and acts on each. */
 #include "bulk.h"
 #include "dead_letter_list.h"
 #include "decide.h"
@@ -5,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one reply may cost; the asker goes on from "next". */
+/* What one reply may cost; the caller continues from "next". */
 enum {
-    LOOKED_AT_MOST = 5000, /* index rows, some 5 ms */
+    LOOKED_AT_MOST = 5000, /* index rows, about 5 ms */
     RETRIED_MAX = 500,
 };
 
-/* A filter of dead letters: the only ones that can be retried. */
+/* Read a filter; only those in state dead can be retried, resolved or discarded. */
 static bool read_dead(struct list_filter *f, json_t *args, char why[200])
 {
     if (!list_filter_read(f, args, why))
@@ -19,12 +20,13 @@ static bool read_dead(struct list_filter *f, json_t *args, char why[200])
     if (f->state && strcmp(f->state, "dead") == 0)
         return true;
     snprintf(why, 200,
-             "only dead letters can be retried, resolved or discarded");
+             "\"state\" must be dead: dead letters in other states cannot be "
+             "retried, resolved or discarded");
     return false;
 }
 
-/* Walk from the oldest on; numbers into `n` when that is not NULL. Returns how
- * many were taken; *next is where to go on, NULL at the end. */
+/* Walk from the oldest on; numbers into `n` unless it is NULL. Returns how many match; *next is
+ * where to continue, JSON null at the end. */
 static int walk(struct dlqd *d, const struct list_filter *f, int max,
                 int64_t *n, json_t **next)
 {
@@ -50,7 +52,7 @@ static int walk(struct dlqd *d, const struct list_filter *f, int max,
     return count;
 }
 
-/* What is done to each dead letter of a page; false: `why`. */
+/* The action on each dead letter of a page; false: `why`. */
 typedef bool action_fn(struct dlqd *d, const char *id,
                        const struct list_filter *f, char why[200]);
 

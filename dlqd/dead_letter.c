@@ -1,3 +1,4 @@
+/* dead_letter: the table of states, and the rules of its transitions. */
 #include "dead_letter.h"
 #include "alloc.h"
 #include "clock.h"
@@ -57,7 +58,8 @@ bool dead_letter_may_retry(const struct dead_letter *l, char why[200])
     char since[RFC3339_BYTES];
 
     if (!l) {
-        snprintf(why, 200, "there is no such dead letter");
+        snprintf(why, 200,
+                 "no dead letter has this id: `grapnel dlq` lists them");
         return false;
     }
     rfc3339(since, l->moved_ms);
@@ -91,7 +93,8 @@ bool dead_letter_may_decide(const struct dead_letter *l, char why[200])
     char since[RFC3339_BYTES];
 
     if (!l) {
-        snprintf(why, 200, "there is no such dead letter");
+        snprintf(why, 200,
+                 "no dead letter has this id: `grapnel dlq` lists them");
     } else if (l->state != DEAD_LETTER_DEAD) {
         rfc3339(since, l->moved_ms);
         snprintf(why, 200, "it is not dead: %s since %s",

@@ -1,5 +1,4 @@
-/* dead letter: a delivery that failed for good, its states, and what news does to
- * it. Pure.
+/* dead_letter: a delivery that failed for good: its states, and how messages change them. Pure.
  *
  *              dead, in a new generation
  *            ┌─────────────────────┐
@@ -11,9 +10,9 @@
  *          │ operator      ▲ late success
  *          └───▶ resolved, discarded
  *
- * Two edges exist only because a process may come back from an older copy of
- * its database: dead → dead (we forgot the requeue between two lives) and
- * recovered → dead (the sequencer forgot the delivery, and failed at it). */
+ * Two transitions happen only after a process came back from an older copy of its database:
+ * dead → dead (dlqd forgot the requeue between two generations) and recovered → dead (the
+ * sequencer forgot the delivery, and failed at it). */
 #ifndef DLQD_DEAD_LETTER_H
 #define DLQD_DEAD_LETTER_H
 
@@ -22,17 +21,17 @@
 #include <jansson.h>
 
 enum dead_letter_state {
-    DEAD_LETTER_DEAD,     /* needs a decision */
-    DEAD_LETTER_REQUEUED, /* the sequencer has it, or will; see table requeues */
+    DEAD_LETTER_DEAD,     /* waits for a decision of an operator */
+    DEAD_LETTER_REQUEUED, /* the sequencer has it, or gets it (table requeues) */
     DEAD_LETTER_RECOVERED, /* delivered after all */
-    DEAD_LETTER_RESOLVED,  /* dealt with in another way, says a note */
-    DEAD_LETTER_DISCARDED, /* not needed any more, says a note */
+    DEAD_LETTER_RESOLVED,  /* handled in another way; the note says how */
+    DEAD_LETTER_DISCARDED, /* no longer needed; the note says why */
     DEAD_LETTER_STATES,
 };
 
 extern const struct states dead_letter_states;
 
-/* What a message `dead` says, in its fields' names: of the event, once, … */
+/* The content of a message `dead`, by the names of its fields: once for the event, … */
 #define DEAD_LETTER_EVENT(F, X, text, text_or_null) \
     F(text, event_id)                               \
     X(text_or_null, endpoint)                       \
@@ -44,7 +43,7 @@ extern const struct states dead_letter_states;
     X(i64, sequence)                                \
     X(i64, previous)                                \
     X(text, clock)
-/* … and of a generation's end. */
+/* … and at the end of each generation. */
 #define DEAD_LETTER_END(F, X, text, blob) \
     F(i64, generation)                    \
     X(text, reason)                       \
@@ -62,7 +61,7 @@ extern const struct states dead_letter_states;
     DEAD_LETTER_END(X, X, own, own_blob) X(i64, moved_ms) \
     X(own, note)
 
-/* A row of `dead_letters`. Texts are owned; dead_letter_fini() frees them. */
+/* A row of `dead_letters`. It owns its texts; dead_letter_fini() frees them. */
 struct dead_letter {
     ROW_FIELDS(
         DEAD_LETTER_COLUMNS) /* `endpoint` NULL: refused before routing */
@@ -72,30 +71,29 @@ struct dead_letter {
 void dead_letter_fini(struct dead_letter *l);
 
 enum dead_letter_news {
-    DEAD_LETTER_NEW,       /* not seen before: keep it */
+    DEAD_LETTER_NEW,       /* not known yet: store it */
     DEAD_LETTER_MOVES,     /* the dead letter changes */
     DEAD_LETTER_DUPLICATE, /* known already; nothing changes */
-    DEAD_LETTER_UNKNOWN, /* about a dead letter that is not here (purged, or restored) */
+    DEAD_LETTER_UNKNOWN, /* the dead letter is not stored here (deleted, or the database was restored) */
 };
 
-/* `l` NULL: there is none of that id. It is the same dead letter only if generation
- * and time are: a sequencer that was restored can die twice in one generation, and
- * a dead letter that we take for requeued would then wait for ever. */
+/* `l` NULL: no dead letter has this id. A message is a duplicate only if generation and time
+ * match: a restored sequencer can fail twice in one generation, and a dead letter that dlqd
+ * takes for requeued would then wait forever. */
 enum dead_letter_news dead_letter_died(const struct dead_letter *l,
                                        uint64_t generation, int64_t dead_ms);
 enum dead_letter_news dead_letter_recovered(const struct dead_letter *l,
                                             uint64_t generation);
-/* May an operator have it tried again? If not, `why` says it in words. */
+/* May an operator requeue it? If not, `why` says why not. */
 bool dead_letter_may_retry(const struct dead_letter *l, char why[200]);
-/* May an operator resolve or discard it? */
+/* May an operator resolve or discard it? If not, `why` says why not. */
 bool dead_letter_may_decide(const struct dead_letter *l, char why[200]);
 
-/* What caused a dead letter, by its reason: "endpoint" (it refused, or could not be
- * reached), "event" (it can't be used, or came too late), or "pipeline" (ours, or
- * of who runs us). */
+/* The cause of a dead letter, by its reason: "endpoint" (it refused, or was unreachable),
+ * "event" (it is unusable, or came too late), or "pipeline" (Grapnel, or its operation). */
 const char *dead_letter_fault(const char *reason);
 
-/* As `grapnel dlq --json` shows it. The caller's. */
+/* As `grapnel dlq --json` shows it. The caller owns it. */
 json_t *dead_letter_json(const struct dead_letter *l);
 
 #endif

@@ -1,3 +1,4 @@
+/* dead_letter_list: control commands that list, show, retry and decide dead letters. */
 #include "dead_letter_list.h"
 #include "bulk.h"
 #include "clock.h"
@@ -17,11 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one reply may cost; the asker goes on from "next". */
+/* What one reply may cost; the caller continues from "next". */
 enum {
     LIST_DEFAULT = 100,
     LIST_MAX = 1000,
-    SCAN_MAX = 5000,               /* index rows looked at, some 5 ms */
+    SCAN_MAX = 5000,               /* index rows read, about 5 ms */
     RESPONSES_BYTES = 1024 * 1024, /* of last responses and errors */
     RETRY_MAX = 1000,
     NOTE_MAX_BYTES = 4000,
@@ -78,7 +79,8 @@ static bool read_cursor(json_t *v, const char *key, int64_t *ms, int64_t *n,
     if (sscanf(text, "%" SCNd64 ".%" SCNd64 "%n", ms, n, &end) == 2 &&
         end > 0 && text[end] == 0)
         return true;
-    snprintf(why, 200, "\"%s\" must be the \"next\" of a reply", key);
+    snprintf(why, 200, "\"%s\" is \"%.40s\": write the \"next\" of a reply",
+             key, text);
     return false;
 }
 
@@ -112,11 +114,11 @@ static bool read_arg(struct list_filter *f, const char *key, json_t *v,
         return arg_int(v, key, 0, &f->until_ms, why);
     if (strcmp(key, "limit") == 0)
         return arg_int(v, key, 1, &f->limit, why);
-    snprintf(
-        why, 200,
-        "unknown argument \"%.40s\"; dlq has state endpoint workspace type "
-        "reason source since_ms until_ms limit before after to note who",
-        key);
+    snprintf(why, 200,
+             "unknown argument \"%.40s\"; the arguments are state endpoint "
+             "workspace type "
+             "reason source since_ms until_ms limit before after to note who",
+             key);
     return false;
 }
 
@@ -137,7 +139,7 @@ bool list_filter_read(struct list_filter *f, json_t *args, char why[200])
         f->limit = LIST_MAX;
     if (f->until_ms < f->before_ms) {
         f->before_ms = f->until_ms;
-        f->before_n = 0; /* rows begin at 1: none of that time */
+        f->before_n = 0; /* rows begin at 1: none at that time */
     }
     return true;
 }
@@ -156,7 +158,7 @@ bool list_filter_takes(const struct list_filter *f, const struct scan_row *row)
 
 /* ---- dlq ---- */
 
-/* Append dead letter `n`; returns how many bytes of strangers' text it has. */
+/* Append dead letter `n`; returns how many bytes of responses and errors it has. */
 static size_t add_dead_letter(struct dlqd *d, json_t *dead_letters, int64_t n)
 {
     struct dead_letter l;
@@ -206,7 +208,7 @@ json_t *list_ask(void *self, json_t *args, char why[200])
 
 /* ---- dlq_show ---- */
 
-/* evt_… or dlq_… of an event, without the endpoint. false: it is neither. */
+/* The event id in evt_… or in a dlq_… without an endpoint. false: it is neither. */
 static bool event_of_dead_letter(const char *id, char event[EVENT_ID_BYTES + 1])
 {
     if (strlen(id) != EVENT_ID_BYTES ||
@@ -216,7 +218,7 @@ static bool event_of_dead_letter(const char *id, char event[EVENT_ID_BYTES + 1])
     return true;
 }
 
-/* By its own id, or by its event's when that has one dead letter only. */
+/* By its own id, or by the id of its event if that has only one dead letter. */
 static bool find_dead_letter(struct dlqd *d, const char *id,
                              struct dead_letter *l, char why[200])
 {
@@ -227,7 +229,8 @@ static bool find_dead_letter(struct dlqd *d, const char *id,
     if (store_find(&d->store, wire_text(id), l))
         return true;
     *l = (struct dead_letter){0};
-    snprintf(why, 200, "there is no dead letter %.120s", id);
+    snprintf(why, 200,
+             "there is no dead letter %.120s: `grapnel dlq` lists them", id);
     if (!event_of_dead_letter(id, event))
         return false;
     store_event(&d->store, event);
@@ -261,7 +264,7 @@ static bool find_arg(struct dlqd *d, json_t *args, struct dead_letter *l,
            find_dead_letter(d, id, l, why);
 }
 
-/* No column has it: the headers do. */
+/* The delivery id has no column: it is in the headers or the body. */
 static json_t *delivery_id_json(const struct source *source,
                                 struct bytes headers, struct bytes body)
 {
@@ -343,14 +346,16 @@ bool list_retry(struct dlqd *d, const char *id, const char *to, const char *who,
                 char why[200])
 {
     if (to && (!*to || strlen(to) > NAME_MAX_BYTES)) {
-        snprintf(why, 200, "\"to\" is not the name of an endpoint");
+        snprintf(why, 200,
+                 "\"to\" must be the name of an endpoint, with 1 to %d bytes",
+                 NAME_MAX_BYTES);
         return false;
     }
     return to ? redirect_dead_letter(d, id, to, who, why)
               : requeue_dead_letter(d, id, who, why);
 }
 
-/* What is retried, by its own id or its event's. */
+/* The ids that are retried, and the results. */
 struct retrying {
     struct dlqd *d;
     const char *to, *who;
@@ -370,8 +375,8 @@ static void retry_one(struct retrying *r, const char *id)
 
 enum { EVENT_DEAD_LETTERS_MAX = 1000 };
 
-/* All dead letters of an event. Their ids are read first: the walk must have ended
- * before one of them is moved. */
+/* Retry all dead letters of an event. Their ids are read first: the walk must have ended before
+ * one of them changes. */
 static void retry_event(struct retrying *r, const char *event_id)
 {
     json_t *ids = json_array(), *id;
@@ -404,12 +409,14 @@ json_t *list_ask_retry(void *self, json_t *args, char why[200])
     size_t i;
 
     if (json_array_size(ids) < 1 || json_array_size(ids) > RETRY_MAX) {
-        snprintf(why, 200, "\"ids\" must be a list of 1 to %d ids", RETRY_MAX);
+        snprintf(why, 200, "\"ids\" has %zu entries: write 1 to %d ids",
+                 json_array_size(ids), RETRY_MAX);
         return NULL;
     }
     json_array_foreach(ids, i, id) if (!json_is_string(id))
     {
-        snprintf(why, 200, "\"ids\" must be a list of strings");
+        snprintf(why, 200,
+                 "\"ids\" must be a list of strings; entry %zu is not", i + 1);
         return NULL;
     }
     r.done = json_array();
@@ -433,7 +440,8 @@ bool list_note_good(const char *note, char why[200])
     bool good = note && *note && strlen(note) <= NOTE_MAX_BYTES;
 
     if (!good)
-        snprintf(why, 200, "\"note\" must have 1 to %d bytes", NOTE_MAX_BYTES);
+        snprintf(why, 200, "\"note\" has %zu bytes: write 1 to %d",
+                 note ? strlen(note) : 0, NOTE_MAX_BYTES);
     return good;
 }
 

@@ -1,3 +1,5 @@
+/* dead_letters: stores what the sequencer reports, changes states, and deletes old dead
+ * letters. */
 #include "dead_letters.h"
 #include "clock.h"
 #include "log.h"
@@ -6,11 +8,11 @@
 #include <stdlib.h>
 
 enum {
-    PURGE_MAX = 32,         /* dead letters in one turn, some 5 ms */
-    PURGE_EVERY_MS = 60000, /* when there was nothing more to drop */
+    PURGE_MAX = 32,         /* dead letters per turn, about 5 ms */
+    PURGE_EVERY_MS = 60000, /* when there was nothing to delete */
 };
 
-/* ---- the mover ---- */
+/* ---- transitions ---- */
 
 void dead_letter_transition(struct dlqd *d, struct dead_letter *l, int to,
                             const char *what)
@@ -37,9 +39,9 @@ static bool fits(struct bytes text, size_t min, size_t max)
     return text.n >= min && text.n <= max;
 }
 
-/* What we could not keep, or could not send back later, is refused whole: the
- * link sets it aside with its bytes. */
-static bool sound(const struct wire_dead *m)
+/* Whether dlqd can store this and send it back later. If not, the message is refused: the link
+ * sets it aside with its bytes. */
+static bool is_storable(const struct wire_dead *m)
 {
     return fits(m->dead_letter_id, 1, TEXT_MAX_BYTES) &&
            fits(m->event_id, 1, TEXT_MAX_BYTES) &&
@@ -51,7 +53,7 @@ static bool sound(const struct wire_dead *m)
            m->last_http_status <= 999;
 }
 
-/* "budget_attempts after 12 attempts: responded 503", for the history. */
+/* For the history: "budget_attempts after 12 attempts: responded 503". */
 static char *dead_letter_text(const struct wire_dead *m)
 {
     struct buf b;
@@ -111,9 +113,9 @@ static void keep_again(struct dlqd *d, struct dead_letter *l,
              LS("summary", what));
 }
 
-/* One more dead letter is in this state since `at_ms`. What happened before a restore comes
- * again after it, and was counted then. A time that is still to come was taken from a
- * clock that was ahead. */
+/* Count a dead letter in this state since `at_ms`. After a restore, earlier messages come
+ * again, which were counted then. A restore time in the future comes from a clock that was
+ * ahead, and is ignored. */
 static void count(struct dlqd *d, int state, int64_t at_ms)
 {
     if (at_ms >= d->counted_since_ms ||
@@ -196,10 +198,10 @@ gr_rc dead_letters_apply(void *self, const char *from, uint64_t n,
     struct wire_recovered recovered;
     struct wire_dead dead;
 
-    (void)n; /* a number is no identity: links can be set back */
+    (void)n; /* a number is not an identity: links can be set back */
     switch (wire_kind(msg)) {
     case WIRE_KIND_DEAD:
-        if (wire_get_dead(&dead, msg) != GR_OK || !sound(&dead))
+        if (wire_get_dead(&dead, msg) != GR_OK || !is_storable(&dead))
             return GR_REFUSE;
         on_dead(self, from, &dead);
         return GR_OK;
@@ -222,14 +224,17 @@ static void purge_one(struct dlqd *d, int64_t n)
 
     if (!store_find_n(&d->store, n, &l))
         return;
-    /* Nobody decided about a dead one in all that time: said, not silent; and
-     * a lane that it halts goes on. */
+    /* No operator decided about a dead one in all that time: log it, and let its lane, if it
+     * halts one, continue. */
     if (l.state == DEAD_LETTER_DEAD && l.endpoint)
         store_decision_add(&d->store, &l, "deleted after dlq.keep");
     if (l.state == DEAD_LETTER_DEAD)
-        log_warn(l.event_id, "a dead letter is deleted after dlq.keep",
-                 LS("dead_letter", l.id), LS("endpoint", l.endpoint),
-                 LS("reason", l.reason));
+        log_warn(
+            l.event_id,
+            "a dead letter without a decision is deleted: it is older than "
+            "dlq.keep",
+            LS("dead_letter", l.id), LS("endpoint", l.endpoint),
+            LS("reason", l.reason));
     store_drop(&d->store, n);
     d->metrics[M_DEAD_LETTERS + l.state]--;
     d->metrics[M_PURGED]++;
@@ -257,7 +262,7 @@ int dead_letters_purge(struct dlqd *d)
         for (int k = 0; k < count; k++)
             purge_one(d, old[k]);
         if (count)
-            break; /* one bounded step a turn */
+            break; /* one limited step per turn */
     }
     if (count)
         return 0;

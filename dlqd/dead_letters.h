@@ -1,23 +1,22 @@
-/* dead_letters: store dead letters with their events, apply what becomes of them, and delete old ones. */
+/* dead_letters: stores dead letters with their events, applies what the sequencer reports about
+ * them, and deletes old ones. */
 #ifndef DLQD_DEAD_LETTERS_H
 #define DLQD_DEAD_LETTERS_H
 
 #include "dlqd.h"
 
-/* One message of the link, in the turn's transaction (links.h). From here on a
- * dead letter is ours: when this turn is committed, the sequencer may forget
- * it. Each counts once, by dead letter id, generation and time of failure, however often
- * it is said. */
+/* Apply one message of the link, in the turn's transaction (links.h). When this turn is
+ * committed, dlqd owns the dead letter and the sequencer may delete it. Each counts once, by
+ * id, generation and time of failure, however often it is sent. */
 gr_rc dead_letters_apply(void *self, const char *from, uint64_t n,
                          struct bytes msg);
 
-/* The one mover of dead letters: state, history, counts. `l` follows. */
+/* The only function that changes the state of a dead letter: row, history, counters, and `l`. */
 void dead_letter_transition(struct dlqd *d, struct dead_letter *l, int to,
                             const char *what);
 
-/* Drop dead letters that have been as they are for longer than dlq.keep; never a
- * requeued one, whose story is not over. A bounded number; returns ms until
- * it must be called again. */
+/* Delete dead letters whose state is older than dlq.keep; never a requeued one, which is in
+ * progress. A limited number; returns ms until it must be called again. */
 int dead_letters_purge(struct dlqd *d);
 
 #endif

@@ -1,3 +1,4 @@
+/* decide: resolves and discards dead letters, and sends these decisions to the sequencer. */
 #include "decide.h"
 #include "dead_letters.h"
 #include "log.h"

@@ -1,4 +1,4 @@
-/* dlqd.h: the process's own struct, for this folder only. */
+/* dlqd: the state of this process, for this folder only. */
 #ifndef DLQD_DLQD_H
 #define DLQD_DLQD_H
 
@@ -9,7 +9,7 @@
 enum dlqd_metric {
     M_DEAD_LETTERS, /* a gauge for each dead_letter_state, in its order */
     M_DEAD_LETTERS_END = M_DEAD_LETTERS + DEAD_LETTER_STATES - 1,
-    M_MOVED, /* a counter for each dead_letter_state that was come into */
+    M_MOVED, /* a counter of entries into each dead_letter_state */
     M_MOVED_END = M_MOVED + DEAD_LETTER_STATES - 1,
     M_DUPLICATES,
     M_UNKNOWN,
@@ -22,10 +22,11 @@ struct dlqd {
     struct daemon daemon;
     struct store store;
     int64_t metrics[M_COUNT];
-    /* As of the last commit; a turn that was taken back returns to it. */
+    /* As of the last commit; a rollback restores them. */
     int64_t committed[M_COUNT];
     int64_t purge_due_ms; /* mono */
-    /* Wall: dead letters from before come again and are not counted (counted in store.sql); 0. */
+    /* Wall clock: dead letters of before are sent again and not counted (counted in store.sql);
+     * 0: count all. */
     int64_t counted_since_ms;
 };
 

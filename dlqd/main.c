@@ -1,3 +1,19 @@
+/* dlqd: the process that stores dead letters with their reason, and sends them again on request.
+ * Its metrics, control commands and callbacks.
+ *
+ * Promises  no dead letter is lost silently: it is stored with its event, its reason and the
+ *           endpoint's last response until it is delivered after all, or dlq.keep has passed
+ *           (which the log says)
+ * Reads     dead, recovered (from the sequencer, over the link)
+ * Writes    dlqd.db; requeued, decided (to the sequencer, over the link)
+ * Control   dlq dlq_show dlq_retry dlq_resolve dlq_discard trace, and those of every daemon
+ * States    of a dead letter: dead, requeued, recovered, resolved, discarded (dead_letter.h)
+ * Refuses   a retry of a dead letter that is not dead; a message that it cannot store, which the
+ *           link sets aside with its bytes
+ * kill -9   loses nothing: uncommitted messages are sent again, and counted once by dead letter,
+ *           generation and time of failure
+ * Exits     64 usage, 69 locked or a socket taken, 74 storage, 78 configuration
+ */
 #include "bulk.h"
 #include "dead_letter_list.h"
 #include "dead_letters.h"
@@ -62,74 +78,59 @@ static const struct control_command commands[] = {
     {"dlq",
      "state endpoint workspace type reason source since_ms until_ms limit "
      "before",
-     "dead letters, newest first: {\"dead_letters\":[…],\"next\":…}; go on "
-     "with "
-     "\"before\": next until that is null",
+     "dead letters, newest first: {\"dead_letters\":[…],\"next\":…}; continue "
+     "with \"before\": next until that is null",
      list_ask},
     {"dlq_show", "id", "one dead letter with headers, body and history",
      list_ask_show},
     {"dlq_retry", "ids to who",
-     "dead letters back to the sequencer: "
+     "send dead letters back to the sequencer: "
      "{\"requeued\":[id…],\"refused\":[{\"id\",\"why\"}]}",
      list_ask_retry},
     {"dlq_retry_all",
      "endpoint workspace type reason source since_ms until_ms limit after to "
      "who",
-     "the oldest of these dead letters back to the sequencer: "
-     "{\"requeued\":[id…],\"refused\":[{\"id\",\"why\"}],\"next\":…}; go on "
-     "with "
-     "\"after\": next until that "
-     "is "
-     "null",
+     "send the oldest of these dead letters back to the sequencer: "
+     "{\"requeued\":[id…],\"refused\":[{\"id\",\"why\"}],\"next\":…}; continue "
+     "with \"after\": next until that is null",
      bulk_retry},
     {"dlq_resolve_all",
      "endpoint workspace type reason source since_ms until_ms limit after note "
      "who",
-     "the oldest of these dead letters are dealt with: {\"resolved\":[id…],"
-     "\"refused\":[],\"next\":…}; go on with \"after\": next until that is "
+     "resolve the oldest of these dead letters: {\"resolved\":[id…],"
+     "\"refused\":[],\"next\":…}; continue with \"after\": next until that is "
      "null",
      bulk_resolve},
     {"dlq_discard_all",
      "endpoint workspace type reason source since_ms until_ms limit after note "
      "who",
-     "the oldest of these dead letters are not needed: {\"discarded\":[id…],"
-     "\"refused\":[],\"next\":…}; go on with \"after\": next until that is "
+     "discard the oldest of these dead letters: {\"discarded\":[id…],"
+     "\"refused\":[],\"next\":…}; continue with \"after\": next until that is "
      "null",
      bulk_discard},
     {"dlq_count",
      "endpoint workspace type reason source since_ms until_ms limit after to "
      "note who",
-     "how many that would be: {\"count\",\"next\"}; page by page as well",
+     "how many these would be: {\"count\",\"next\"}; page by page as well",
      bulk_count},
     {"dlq_stats", "",
-     "dead letters by state, the dead ones by endpoint, reason and fault",
+     "the number of dead letters by state; of those in state dead, by "
+     "endpoint, "
+     "reason and fault",
      bulk_stats},
     {"dlq_resolve", "id note who",
-     "a dead letter was dealt with: the dead letter", list_ask_resolve},
+     "resolve a dead letter, which was handled in another way: the dead letter",
+     list_ask_resolve},
     {"dlq_discard", "id note who",
-     "a dead letter is not needed: the dead letter", list_ask_discard},
+     "discard a dead letter, which is not needed: the dead letter",
+     list_ask_discard},
     {"dlq_new_dead_letters", "after since_ms limit",
-     "dead letters that died, each time, in that order: go on with \"after\": "
+     "dead letters in the order in which they died: continue with \"after\": "
      "next",
      new_dead_letters_ask},
-    {"trace", "id", "what happened here to an event", list_ask_trace},
+    {"trace", "id", "the history of an event's dead letters", list_ask_trace},
     {0}};
 
-/* dlqd: keeps what could not be delivered, and why; sends it back on request.
- *
- * Promises  no dead letter is dropped silently: it is here with its event, its
- *           reason and the endpoint's last response, until it was delivered
- *           after all, or dlq.keep has expired (which is said in the log)
- * Reads     dead, recovered (from the sequencer, over the link)
- * Writes    dlqd.db; requeued, decided (to the sequencer, over the link)
- * Control   dlq dlq_show dlq_retry dlq_resolve dlq_discard trace, and those of every daemon
- * States    of a dead letter: dead, requeued, recovered, resolved, discarded (dead_letter.h)
- * Refuses   a retry of a dead letter that is not dead; a message that it could not
- *           keep, which the link sets aside with its bytes
- * kill -9   costs nothing: what was not committed is sent again, and counted
- *           once by dead letter, generation and time of failure
- * Exits     64 usage, 69 locked or a socket taken, 74 storage, 78 configuration
- */
 int main(int argc, char **argv)
 {
     static struct dlqd d;

@@ -1,3 +1,4 @@
+/* new_dead_letters: finds dead letters that became dead after a row of the history. */
 #include "new_dead_letters.h"
 #include "dlqd.h"
 #include "json_text.h"
@@ -12,7 +13,7 @@ static json_t *new_dead_letter_json(struct dlqd *d, int64_t dead_letter)
     json_t *out;
 
     if (!store_find_n(&d->store, dead_letter, &l))
-        return NULL; /* purged meanwhile */
+        return NULL; /* deleted meanwhile */
     out = json_pack(
         "{s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "id", json_text_of(l.id),
         "event_id", json_text_of(l.event_id), "endpoint",
@@ -23,9 +24,8 @@ static json_t *new_dead_letter_json(struct dlqd *d, int64_t dead_letter)
     return out;
 }
 
-/* A file that was put back to an older copy has fewer changes than the asker has
- * seen: it goes on from what there is. An asker that has seen none says since when
- * it needs them. */
+/* A database restored from an older copy has fewer changes than the caller has seen: continue
+ * from its last. A caller that has seen none says since when it needs them. */
 static int64_t begin_of(struct dlqd *d, json_t *args)
 {
     json_t *after = json_object_get(args, "after"),
@@ -48,8 +48,8 @@ json_t *new_dead_letters_ask(void *self, json_t *args, char why[200])
     bool more = false;
 
     if (max < 1 || max > LIMIT_MAX) {
-        snprintf(why, 200, "\"limit\" must be a number from 1 to %d",
-                 LIMIT_MAX);
+        snprintf(why, 200, "\"limit\" is %lld: write a number from 1 to %d",
+                 (long long)max, LIMIT_MAX);
         return NULL;
     }
     dead_letters = json_array();

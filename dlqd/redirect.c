@@ -1,3 +1,4 @@
+/* redirect: resolves a dead letter and sends its event to another endpoint. */
 #include "redirect.h"
 #include "db_sums.h"
 #include "decide.h"
@@ -16,9 +17,10 @@ bool redirect_dead_letter(struct dlqd *d, const char *id, const char *to,
     char *note;
 
     if (may && !l.endpoint)
-        snprintf(why, 200,
-                 "it was refused before routing: retry it when the cause is "
-                 "corrected");
+        snprintf(
+            why, 200,
+            "its event was refused before routing: correct the cause, then "
+            "retry it without --to");
     else if (may && strcmp(l.endpoint, to) == 0)
         snprintf(why, 200, "it failed at this endpoint: retry it without --to");
     if (may && (!l.endpoint || strcmp(l.endpoint, to) == 0)) {

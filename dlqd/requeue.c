@@ -1,3 +1,4 @@
+/* requeue: requeues dead letters, and makes the messages of the link to the sequencer. */
 #include "requeue.h"
 #include "db_sums.h"
 #include "dead_letters.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AGAIN_MAX = 128 }; /* said again in one turn */
+enum { AGAIN_MAX = 128 }; /* sent again in one turn */
 
 bool content_damaged(struct dlqd *d, const struct dead_letter *l, char why[200])
 {
@@ -113,14 +114,14 @@ bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
 void requeue_set_back(void *self, const char *peer, bool we_are_older)
 {
     struct dlqd *d = self;
-    /* Of events of before the sequencer may not know any more what it did. */
+    /* For older events the sequencer may have forgotten which actions it did. */
     int64_t since_ms = d->daemon.loop.now_ms -
                        d->daemon.settings->history_keep_ms;
     int count = store_requeues_again(&d->store, peer) +
                 store_decisions_again(&d->store, peer) +
                 store_redirects_again(&d->store, peer, since_ms);
 
-    (void)we_are_older; /* it is all the same to a requeue */
+    (void)we_are_older; /* either way requeues are sent again */
     if (count)
         log_warn(NULL,
                  "after the restore of an older copy, requeues and decisions "

@@ -1,3 +1,4 @@
+/* store: statements of dead letters, their history, and messages to the sequencer. */
 #include "store.h"
 #include "stores.h"
 #include "sums.h"
@@ -16,7 +17,7 @@ const struct db_schema dlqd_schema = {.create = dlqd_store_sql,
 
 #define DEAD_LETTER \
     "SELECT " ROW_NAMES(DEAD_LETTER_COLUMNS) ", state FROM dead_letters "
-/* As a message has them. */
+/* The columns that a message fills. */
 #define EVENT_COLUMNS(F, X) DEAD_LETTER_EVENT(F, X, str, str_or_null)
 #define END_COLUMNS(F, X)   DEAD_LETTER_END(F, X, str, blob)
 #define DEAD_COLUMNS(F, X)  EVENT_COLUMNS(F, X) END_COLUMNS(X, X)
@@ -161,7 +162,7 @@ void store_counted_since_set(struct store *s, int64_t ms)
 
 /* ---- dead letters ---- */
 
-/* From a row of LETTER. */
+/* From a row of DEAD_LETTER. */
 static void read_dead_letter(stmt *q, struct dead_letter *l)
 {
     int i = 0;

@@ -1,6 +1,5 @@
-/* turn: dlqd's start and turn. Messages and requests are taken before work() is called;
- * what is left to do by itself is retention and, after a restore, to say
- * requeues again. */
+/* turn: starts dlqd and runs its turns. Messages and control requests are processed before
+ * work() is called; it deletes old dead letters and, after a restore, sends requeues again. */
 #include "clock.h"
 #include "dead_letters.h"
 #include "decide.h"
@@ -57,7 +56,7 @@ void dlqd_undo(void *self)
     memcpy(d->metrics, d->committed, sizeof d->metrics);
 }
 
-/* So that somebody hears of it before they are gone. */
+/* Count dead letters that will soon be deleted, so that an operator can act before. */
 void dlqd_measure(void *self)
 {
     struct dlqd *d = self;

@@ -1,3 +1,5 @@
+/* endpoint_config: encodes and decodes endpoint settings, made from the table
+ * ENDPOINT_SETTINGS. */
 #include "endpoint_config.h"
 #include "bounds.h"
 #include "headers.h"
@@ -9,7 +11,7 @@
 
 /* ---- encode: PUT_<kind> sets the fields of a row from its member ---- */
 
-/* The fields that are made up of many values, until they are encoded. */
+/* Buffers of fields that consist of many values, until they are encoded. */
 struct scratch {
     struct buf parts[8];
     size_t count;
@@ -147,7 +149,7 @@ void endpoint_config_encode(const struct endpoint_settings *e, struct buf *out)
 
 /* ---- decode: GET_<kind> sets a row's member from its fields ---- */
 
-/* What `x` is, within the bounds of its row; 0 too, where that means unset. */
+/* Whether `x` is within the bounds of its row; 0 is allowed if it means unset. */
 static bool number_is(uint64_t x, const struct conf_key *k, bool or_unset)
 {
     if (x == 0 && or_unset)
@@ -205,7 +207,7 @@ static void get_statuses(struct retry_on *r, struct bytes w)
     memcpy(r->status, w.p, w.n < sizeof r->status ? w.n : sizeof r->status);
 }
 
-/* The row's other columns: its bounds, its words. */
+/* The other columns of the row: its bounds, its words. */
 #define ROW(...) (&(const struct conf_key){__VA_ARGS__})
 #define CHECK(what, good) \
     if (!(good))          \

@@ -1,3 +1,4 @@
+/* epochs: an ordered list of epochs, searched from its newest end. */
 #include "epochs.h"
 #include "bounds.h"
 #include "le64.h"

@@ -1,6 +1,6 @@
-/* epochs: which start of a sender wrote which rows of its log. A short list of
- * (epoch, first number), oldest first; an epoch reaches to the first of the next.
- * Pure: no clock, no disk. */
+/* epochs: which start of a sender wrote which rows of its log: a short list of (epoch, first
+ * number), oldest first; an epoch reaches to the first number of the next. Pure: no clock, no
+ * disk. Used by the durable link on both ends. */
 #ifndef PROTO_EPOCHS_H
 #define PROTO_EPOCHS_H
 
@@ -18,17 +18,17 @@ struct epochs {
 };
 
 void epochs_fini(struct epochs *r);
-/* `first` is above every first so far; the same epoch again adds nothing. */
+/* `first` is above every first so far; adding the last epoch again does nothing. */
 void epochs_add(struct epochs *r, uint64_t epoch, uint64_t first);
 /* Forget epochs that begin above n. */
 void epochs_cut(struct epochs *r, uint64_t n);
-/* Forget the oldest epochs while there are more than `keep`, but none that
- * reaches to row `n` or beyond. true: there were some. */
+/* Forget the oldest epochs while there are more than `keep`, but none that reaches to row `n`
+ * or beyond. true: some were forgotten. */
 bool epochs_shorten(struct epochs *r, size_t keep, uint64_t n);
 /* The epoch of row n; 0 for n == 0 or a row before the first that is known. The
  * caller knows that n is not past the end. */
 uint64_t epochs_of(const struct epochs *r, uint64_t n);
-/* Row n was there, but its epoch is forgotten. */
+/* Row n existed, but its epoch is forgotten. */
 bool epochs_forgot(const struct epochs *r, uint64_t n);
 /* The last number that both logs have with the same epoch. 0: none. */
 uint64_t epochs_common(const struct epochs *a, uint64_t a_last,

@@ -1,3 +1,4 @@
+/* grant: computes the times of the lease, which tests can shorten. */
 #include "grant.h"
 #include <errno.h>
 #include <stdlib.h>

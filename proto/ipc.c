@@ -1,3 +1,4 @@
+/* ipc: makes addresses of ZeroMQ sockets in run_dir, and binds them. */
 #include "ipc.h"
 #include "alloc.h"
 #include "rc.h"

@@ -1,10 +1,10 @@
-/* links: the durable link, the one protocol by which anything that matters goes
- * from one process to another: stored, sent, acknowledged.
- * docs/ARCHITECTURE.md describes it; tests/model/link.pml is its specification.
+/* links: the durable link, the one protocol for everything that must reach another process:
+ * stored, sent, acknowledged. docs/ARCHITECTURE.md describes it; tests/model/link.pml is its
+ * specification.
  *
- * One `struct links` per process holds all links, out and in. Its tables (links.sql)
- * live in the process's own database, so that a message and the change that
- * caused it, or that it causes, are one transaction. */
+ * One `struct links` per process holds all links, out and in. Its tables (links.sql) are in the
+ * process's own database, so that a message and the change that caused it, or that it causes,
+ * are one transaction. */
 #ifndef PROTO_LINKS_H
 #define PROTO_LINKS_H
 

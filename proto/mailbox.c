@@ -1,3 +1,4 @@
+/* mailbox: binds inboxes, connects to the inboxes of peers, sends and receives frames. */
 #include "mailbox.h"
 #include "alloc.h"
 #include "bounds.h"
@@ -93,7 +94,7 @@ void mailbox_address_of(const struct mailbox *m, const char *peer, char *out)
 {
     char *address = ipc_address(m->run_dir, peer, "inbox");
 
-    /* bounded by sun_path, well below INBOX_MAX_BYTES */
+    /* at most sun_path, which is below INBOX_MAX_BYTES */
     memcpy(out, address, strlen(address) + 1);
     free(address);
 }

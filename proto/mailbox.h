@@ -1,11 +1,10 @@
-/* mailbox: a daemon's inbox (PULL, bound) and its peers' (PUSH, connected).
+/* mailbox: the inbox of a daemon (PULL, bound) and its connections to the inboxes of peers
+ * (PUSH).
  *
- * A process whose inbox may be full of work binds a second one, the priority inbox.
- * It names that one as its address to the peers whose frames must not wait behind the
- * work, and takes its frames first.
+ * A process whose inbox may be full of work binds a second one, the priority inbox. It gives
+ * that address to the peers whose frames must not wait behind the work, and reads it first.
  *
- * Frames are lost when either end dies (the durable link sends them again). Sends never
- * block. */
+ * Frames are lost when either end dies; the durable link sends them again. Sends never block. */
 #ifndef PROTO_MAILBOX_H
 #define PROTO_MAILBOX_H
 
@@ -17,8 +16,8 @@ typedef struct _zframe_t zframe_t; /* of <czmq.h> */
 
 struct mailbox;
 
-/* Bind run_dir/NAME.inbox. Exits 78 when the path is too long for a socket, 69
- * when it can't be bound. */
+/* Bind run_dir/NAME.inbox. Exits 78 when the path is too long for a socket, 69 when it cannot
+ * be bound. */
 struct mailbox *mailbox_open(const char *run_dir, const char *name);
 void mailbox_close(struct mailbox *m);
 
@@ -49,7 +48,7 @@ int mailbox_full(struct mailbox *m, zmq_pollitem_t *items, int max);
  * inside run_dir). */
 GR_MUST_CHECK gr_rc mailbox_send(struct mailbox *m, const char *address,
                                  struct bytes frame);
-/* The next frame, the caller's to destroy. NULL: none is there now. */
+/* The next frame, which the caller destroys. NULL: there is none now. */
 zframe_t *mailbox_take(struct mailbox *m);
 zframe_t *mailbox_take_priority(struct mailbox *m);
 

@@ -1,13 +1,12 @@
-/* schema: every frame and message that crosses a process boundary, declared
- * once. wire.h makes structs, encoders, strict decoders and docs/WIRE.md of it.
+/* schema: every frame and message that crosses a process boundary, declared once. wire.h makes
+ * structs, encoders, strict decoders and docs/WIRE.md from it.
  *
- * On the wire each is a msgpack array [kind, version, field, …] in this order.
- * Kind numbers, field order and meaning are forever: a change adds a new
- * version below the old one, and the old reader stays until no store can hold
- * such a message (tests/golden has the bytes of each).
+ * On the wire each is a msgpack array [kind, version, field, …] in this order. Kind numbers,
+ * field order and meaning never change: a change adds a new version below the old one, and the
+ * old reader stays until no store can hold such a message (tests/golden has the bytes of each).
  *
- * Field types: u64, i64, str (UTF-8 not required, no NUL), bin. A decoded
- * string or bin borrows from the frame. */
+ * Field types: u64, i64, str (UTF-8 not required, no NUL), bin. A decoded str or bin borrows
+ * from the frame. */
 #ifndef PROTO_SCHEMA_H
 #define PROTO_SCHEMA_H
 
@@ -272,7 +271,7 @@
 
 /* ---- records: inside a bin field ---- */
 
-/* All that an attempt needs to know: the rows of ENDPOINT_SETTINGS that go to the deliverer
+/* The settings that an attempt needs: the rows of ENDPOINT_SETTINGS that go to the deliverer
  * (endpoint_settings.h), in that order; each kind of value has its fields here. */
 #define WIRE_ENDPOINT_CONFIG(F) ENDPOINT_SETTINGS(ENDPOINT_FIELDS, F)
 #define ENDPOINT_FIELDS(F, TO, SCOPE, KIND, NAME, KEY, ...) \
@@ -346,7 +345,7 @@
 
 #define WIRE_RECORDS(M) M(64, ENDPOINT_CONFIG, endpoint_config, 1)
 
-/* Values of result.outcome. On the wire forever. */
+/* Values of result.outcome; they never change. */
 enum outcome {
     OUTCOME_DELIVERED = 1, /* the endpoint responded 2xx */
     OUTCOME_RETRYING = 2,  /* failed; a retry waits until next_ms */

@@ -1,3 +1,4 @@
+/* wire: encodes and decodes every frame and message, made from the lists in schema.h. */
 #include "wire.h"
 #include "bounds.h"
 #include <msgpack.h>

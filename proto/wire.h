@@ -43,7 +43,7 @@ WIRE_RECORDS(M)
 #undef M
 #undef F
 
-/* The kind that a frame or message claims; 0 when its kind is not known here. */
+/* The kind of a frame or message; 0: its kind is unknown here. */
 int wire_kind(struct bytes in);
 const char *wire_kind_name(int kind);
 

@@ -82,7 +82,7 @@ static void only_a_dead_letter_is_retried(void **state)
     assert_false(dead_letter_may_retry(&l, why));
     assert_non_null(strstr(why, "delivered"));
     assert_false(dead_letter_may_retry(NULL, why));
-    assert_non_null(strstr(why, "no such dead letter"));
+    assert_non_null(strstr(why, "no dead letter has this id"));
 }
 
 static void absent_values_are_null_in_json(void **state)
@@ -173,7 +173,7 @@ static void a_bad_filter_is_refused_with_a_reason(void **state)
         {"{\"since_ms\":-1}", "from 0"},
         {"{\"before\":\"17\"}", "next"},
         {"{\"before\":\"17.x\"}", "next"},
-        {"{\"endpoints\":\"crm\"}", "dlq has state"},
+        {"{\"endpoints\":\"crm\"}", "arguments are state"},
         {"{\"type\":null}", "string"},
     };
     struct list_filter f;
