@@ -74,7 +74,7 @@ enum dead_letter_news {
     DEAD_LETTER_NEW,       /* not known yet: store it */
     DEAD_LETTER_MOVES,     /* the dead letter changes */
     DEAD_LETTER_DUPLICATE, /* known already; nothing changes */
-    DEAD_LETTER_UNKNOWN, /* the dead letter is not stored here (deleted, or the database was restored) */
+    DEAD_LETTER_UNKNOWN,   /* not stored here: deleted, or lost by a restore */
 };
 
 /* `l` NULL: no dead letter has this id. A message is a duplicate only if generation and time

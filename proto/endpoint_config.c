@@ -202,11 +202,6 @@ static char *pem(struct bytes text)
     return text.n ? wire_dup(text) : NULL;
 }
 
-static void get_statuses(struct retry_on *r, struct bytes w)
-{
-    memcpy(r->status, w.p, w.n < sizeof r->status ? w.n : sizeof r->status);
-}
-
 /* The other columns of the row: its bounds, its words. */
 #define ROW(...) (&(const struct conf_key){__VA_ARGS__})
 #define CHECK(what, good) \
@@ -245,9 +240,12 @@ static void get_statuses(struct retry_on *r, struct bytes w)
 #define GET_jitter(name, what, ...)                    \
     to->name = (struct jitter){.full = w->jitter_full, \
                                .part = (double)w->jitter_milli / 1000};
-#define GET_retry_on(name, what, ...)    \
-    to->name.network = w->retry_network; \
-    get_statuses(&to->name, w->retry_status);
+#define GET_retry_on(name, what, ...)                 \
+    to->name.network = w->retry_network;              \
+    memcpy(to->name.status, w->retry_status.p,        \
+           w->retry_status.n < sizeof to->name.status \
+               ? w->retry_status.n                    \
+               : sizeof to->name.status);
 #define GET_policy(name, what, ...) to->policy = policy;
 
 #define GET_POLICY(F, KIND, NAME, KEY, DEFAULT, HELP, ...) \

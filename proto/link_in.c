@@ -365,25 +365,20 @@ gr_rc link_in_epochs(struct links *h, const struct wire_epochs *r)
     return GR_OK;
 }
 
-/* Where the sender is to send its messages. */
-static const char *address_for(const struct links *h, const char *peer)
-{
-    return h->ops->urgent && h->ops->urgent(h->self, peer)
-               ? mailbox_priority_address(h->mailbox)
-               : mailbox_address(h->mailbox);
-}
-
 void link_in_flush(struct links *h, struct link_in *i)
 {
-    struct wire_acked a = {.from = wire_text(mailbox_name(h->mailbox)),
-                           .inbox = wire_text(address_for(h, i->peer)),
-                           .to = wire_text(i->peer),
-                           .n = i->n,
-                           .epoch = epochs_of(&i->epochs, i->n),
-                           .taken = i->taken,
-                           .taken_epoch = epochs_of(&i->epochs, i->taken),
-                           .gap = i->gap,
-                           .answered_question = i->question};
+    bool urgent = h->ops->urgent && h->ops->urgent(h->self, i->peer);
+    struct wire_acked a = {
+        .from = wire_text(mailbox_name(h->mailbox)),
+        .inbox = wire_text(urgent ? mailbox_priority_address(h->mailbox)
+                                  : mailbox_address(h->mailbox)),
+        .to = wire_text(i->peer),
+        .n = i->n,
+        .epoch = epochs_of(&i->epochs, i->n),
+        .taken = i->taken,
+        .taken_epoch = epochs_of(&i->epochs, i->taken),
+        .gap = i->gap,
+        .answered_question = i->question};
 
     buf_reset(&h->frame);
     wire_put_acked(&h->frame, &a);

@@ -28,14 +28,6 @@ void link_out_store(struct links *h, struct link_out *o)
 
 /* Measures one number at a time, as TCP does, from its sending to its acknowledgement.
  * A number that is sent again is not measured. */
-static void time_sent(struct link_out *o, uint64_t n)
-{
-    if (o->timed_n)
-        return;
-    o->timed_n = n;
-    o->timed_us = mono_us();
-}
-
 static void time_taken(struct link_out *o, uint64_t taken)
 {
     int64_t took = mono_us() - o->timed_us;
@@ -224,16 +216,6 @@ static void believe(struct link_out *o, const struct wire_acked *a)
         o->fresh_floor = 0;
 }
 
-/* The receiver's cursor is a row of our log, below our cursor. */
-static void set_back_to(struct links *h, struct link_out *o,
-                        const struct wire_acked *a)
-{
-    if (a->taken == 0 && o->floor > 1 && (o->own || !o->keep))
-        begin_afresh(h, o);
-    else
-        rewind_to(h, o, a);
-}
-
 gr_rc link_out_acked(struct links *h, const struct wire_acked *a)
 {
     struct link_out *o;
@@ -251,8 +233,10 @@ gr_rc link_out_acked(struct links *h, const struct wire_acked *a)
         believe(o, a);
     } else if (!is_proven(o, a, mine)) {
         return GR_OK;
+    } else if (mine && a->taken == 0 && o->floor > 1 && (o->own || !o->keep)) {
+        begin_afresh(h, o);
     } else if (mine) {
-        set_back_to(h, o, a);
+        rewind_to(h, o, a);
     } else {
         disagree(h, o, a->taken, a->taken_epoch);
         return GR_OK;
@@ -447,7 +431,10 @@ static bool send_rows(struct links *h, struct link_out *o)
         for (uint64_t n = b.first; n < b.first + b.count; n++)
             o->sent_bytes += o->sizes[n % WINDOW_MAX_COUNT];
         o->sent = b.first + b.count - 1;
-        time_sent(o, o->sent);
+        if (!o->timed_n) {
+            o->timed_n = o->sent;
+            o->timed_us = mono_us();
+        }
     }
 }
 

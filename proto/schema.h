@@ -103,15 +103,16 @@
 
 #define WIRE_ACCEPTED(F) /* ingress -> sequencer: the raw request is kept */ \
     F(str, event_id, "made by ingress, never reused")                        \
-    F(str, source, "at which it arrived")                                    \
+    F(str, source, "the source at which it arrived")                         \
     F(i64, received_ms, "wall clock")                                        \
     F(str, remote, "the peer's address")                                     \
     F(bin, headers, "all of them, packed (headers.h)")                       \
     F(bin, body, "as received")                                              \
-    F(u64, damaged, "1: what is stored of it is damaged: not to be delivered")
+    F(u64, damaged,                                                          \
+      "1: the stored request is damaged and must not be delivered")
 
 #define WIRE_TASK(F) /* sequencer -> deliverer: deliver this */               \
-    F(u64, grant, "under which it is out")                                    \
+    F(u64, grant, "under which it is given out")                              \
     F(str, endpoint, "its name")                                              \
     F(str, event_id, "also the webhook-id")                                   \
     F(str, source, "")                                                        \
@@ -122,7 +123,8 @@
     F(u64, previous, "the last one routed to this endpoint before; 0: none")  \
     F(str, clock, "numbers by type at that moment: issue.created=7,…")        \
     F(str, source_sequence, "the source's own number; \"\": none")            \
-    F(str, gap, "released past these numbers, 3-5; \"\": none is missing")    \
+    F(str, gap,                                                               \
+      "released past these missing numbers, 3-5; \"\": there are none")       \
     F(u64, late, "1: it came after later events of its stream were released") \
     F(str, url, "instead of the endpoint's own; \"\": that one")              \
     F(u64, series, "changes when the numbering was set back")                 \
@@ -237,21 +239,21 @@
     F(str, endpoint, "")                                          \
     F(str, what, "resolved, discarded, or dropped by dlq.keep")
 
-#define WIRE_REPLAYED(F) /* ingress -> sequencer: send this one again */    \
-    F(u64, action_id, "64 random bits: the operator's action; done once")   \
-    F(i64, at_ms, "when he said so")                                        \
-    F(str, request_id, "the archived request's id")                         \
-    F(str, event_id, "the same, or that of one event of a request of many") \
-    F(str, new_id,                                                          \
-      "taken as a new event of this id; \"\": sent again as it is")         \
-    F(str, endpoint,                                                        \
-      "only to this one; \"\": to all that had it or are subscribed to it") \
-    F(u64, always,                                                          \
-      "1: to that one even if it never had it and is not subscribed to it") \
-    F(str, source, "")                                                      \
-    F(i64, received_ms, "")                                                 \
-    F(str, remote, "")                                                      \
-    F(bin, headers, "as in `accepted`")                                     \
+#define WIRE_REPLAYED(F) /* ingress -> sequencer: send this one again */       \
+    F(u64, action_id, "64 random bits: the operator's action; done once")      \
+    F(i64, at_ms, "when the operator asked for it")                            \
+    F(str, request_id, "the archived request's id")                            \
+    F(str, event_id, "the same, or that of one event in a request of several") \
+    F(str, new_id,                                                             \
+      "taken as a new event of this id; \"\": sent again as it is")            \
+    F(str, endpoint,                                                           \
+      "only to this one; \"\": to all that had it or are subscribed to it")    \
+    F(u64, always,                                                             \
+      "1: to that one even if it never had it and is not subscribed to it")    \
+    F(str, source, "")                                                         \
+    F(i64, received_ms, "")                                                    \
+    F(str, remote, "")                                                         \
+    F(bin, headers, "as in `accepted`")                                        \
     F(bin, body, "")
 
 #define WIRE_REDIRECTED(F) /* dlqd -> sequencer: send it to another one */ \
@@ -291,24 +293,24 @@
 #define FIELDS_number(F, name, key)   F(u64, name##_milli, key " × 1000")
 #define FIELDS_durations(F, name, key) \
     F(bin, name, key ": waits in ms, 8 bytes little endian each")
-#define FIELDS_rate(F, name, key)                        \
-    F(u64, name##_count, key ": so many …; 0: no limit") \
+#define FIELDS_rate(F, name, key)                                   \
+    F(u64, name##_count, key ": number of requests …; 0: no limit") \
     F(i64, name##_per_ms, "… in this time, ms")
 #define FIELDS_allow_private(F, name, key)      \
     F(u64, allow_private, key ": 1 for `true`") \
     F(str, allow_cidrs, "or its networks, a space between")
 #define FIELDS_ports(F, name, key) \
-    F(bin, name, key ": 2 bytes little endian each; none: every port")
-#define FIELDS_tls(F, name, key)                                        \
-    F(bin, tls_ca, "PEM: trusted instead of the system's; none: those") \
-    F(bin, tls_certificate, "PEM: how we show who we are, if asked")    \
+    F(bin, name, key ": 2 bytes little endian each; empty: every port")
+#define FIELDS_tls(F, name, key)                                               \
+    F(bin, tls_ca, "PEM: trusted instead of the system's; empty: those")       \
+    F(bin, tls_certificate, "PEM: the client certificate, if the server asks") \
     F(bin, tls_key, "PEM: its private key")
 #define FIELDS_jitter(F, name, key)           \
     F(u64, jitter_full, key ": 1 for `full`") \
-    F(u64, jitter_milli, "or its part × 1000; 0: none")
+    F(u64, jitter_milli, "or its part × 1000; 0: no jitter")
 #define FIELDS_retry_on(F, name, key)               \
     F(u64, retry_network, key ": 1 with `network`") \
-    F(bin, retry_status, "bit n: status n is tried again")
+    F(bin, retry_status, "bit n: retry after status n")
 /* The policy itself, not its name. */
 #define FIELDS_policy(F, name, key) RETRY_POLICY_SETTINGS(POLICY_FIELDS, F)
 #define POLICY_FIELDS(F, KIND, NAME, KEY, ...) \

@@ -1,4 +1,4 @@
-/* http_connection: follows the state of each connection and shuts those that libmicrohttpd cannot. */
+/* http_connection: follows the state of each connection, shuts those that libmicrohttpd cannot. */
 #include "http_connection.h"
 #include "alloc.h"
 #include "log.h"
