@@ -53,7 +53,7 @@ static const struct metric_family families[FAMILY_COUNT + 1] = {
                        .kind = METRIC_GAUGE,
                        .unit = "seconds",
                        .help = "age of the oldest event that the sequencer has "
-                               "not processed; 0: there are none",
+                               "not processed; 0: there is none",
                        .per = 1000},
     [FAMILY_COUNT] = {0},
 };
