@@ -2,7 +2,7 @@
  *
  * http.c makes a request when its request line has come, and frees it when its connection has
  * ended or, if it was taken (http.h), when it has its response. Requests are kept for reuse.
- * Memory is counted by what buffers hold, not by what is in them. Nothing of this survives a
+ * Memory is counted by the capacity of buffers, not by their length. Nothing of it survives a
  * crash. */
 #ifndef INGRESS_HTTP_REQUEST_H
 #define INGRESS_HTTP_REQUEST_H
