@@ -261,6 +261,47 @@ static bool copy_file(const char *from, const char *to)
     return good;
 }
 
+/* Copies the file, with the commits in a -wal beside it, which a folder has that was copied
+ * after a crash; checks and stamps it. */
+static bool make_ready(const struct restore *r, struct copy *c)
+{
+    const struct store_kind *kind = store_kind_of(c->name);
+    char *from = gr_printf("%s/%s.db", r->from, c->name);
+    char *from_wal = gr_printf("%s-wal", from);
+    char *to = r->in_place ? gr_strdup(from)
+                           : gr_printf("%s/%s.db", r->staging, c->name);
+    char *to_wal = gr_printf("%s-wal", to), why[200];
+    struct stat st;
+    bool good = r->in_place ||
+                (copy_file(from, to) &&
+                 (!is_there(from_wal) || copy_file(from_wal, to_wal)));
+
+    if (good && db_copy_prepare(to, kind->table, &c->copied_ms, why) != GR_OK) {
+        complain(EXIT_REFUSED, "%s: %s", from, why);
+        good = false;
+    }
+    good = good && sync_path(to, 0);
+    c->bytes = stat(to, &st) == 0 ? st.st_size : 0;
+    free(from);
+    free(from_wal);
+    free(to);
+    free(to_wal);
+    return good;
+}
+
+static void empty_folder(const char *path)
+{
+    DIR *dir = opendir(path);
+    struct dirent *e;
+
+    while (dir && (e = readdir(dir)))
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            unlinkat(dirfd(dir), e->d_name, 0);
+    if (dir)
+        closedir(dir);
+    rmdir(path);
+}
+
 /* The number that the next accepted request gets; -1: the file does not contain it.
  * Version 0.2.0 and earlier call the table hop_out. */
 static int64_t next_request(const char *path)
@@ -281,53 +322,21 @@ static int64_t next_request(const char *path)
     return n;
 }
 
-/* Copies the file, with the commits in a -wal beside it, which a folder has that was copied
- * after a crash; checks and stamps it. Counts the accepted requests that are lost. */
-static bool make_ready(const struct restore *r, struct copy *c)
+/* Sets the number of accepted requests that are lost, for a copy of ingress. Opens the present
+ * database, which may create files beside it, so all copies must be ready. */
+static void count_lost(const struct restore *r, struct copy *c)
 {
-    const struct store_kind *kind = store_kind_of(c->name);
-    char *from = gr_printf("%s/%s.db", r->from, c->name);
-    char *from_wal = gr_printf("%s-wal", from);
     char *now = gr_printf("%s/%s.db", r->state_dir, c->name);
-    char *to = r->in_place ? gr_strdup(from)
-                           : gr_printf("%s/%s.db", r->staging, c->name);
-    char *to_wal = gr_printf("%s-wal", to), why[200];
-    struct stat st;
-    bool good = r->in_place ||
-                (copy_file(from, to) &&
-                 (!is_there(from_wal) || copy_file(from_wal, to_wal)));
+    char *then = gr_printf("%s/%s.db", r->staging, c->name);
 
-    if (good && db_copy_prepare(to, kind->table, &c->copied_ms, why) != GR_OK) {
-        complain(EXIT_REFUSED, "%s: %s", from, why);
-        good = false;
-    }
-    good = good && sync_path(to, 0);
-    c->bytes = stat(to, &st) == 0 ? st.st_size : 0;
-    if (good && !r->in_place && strcmp(kind->process, "ingress") == 0 &&
+    if (strcmp(store_kind_of(c->name)->process, "ingress") == 0 &&
         is_there(now)) {
-        int64_t has = next_request(now), had = next_request(to);
+        int64_t has = next_request(now), had = next_request(then);
 
         c->lost = has >= had && had >= 0 ? has - had : -1;
     }
-    free(from);
-    free(from_wal);
     free(now);
-    free(to);
-    free(to_wal);
-    return good;
-}
-
-static void empty_folder(const char *path)
-{
-    DIR *dir = opendir(path);
-    struct dirent *e;
-
-    while (dir && (e = readdir(dir)))
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            unlinkat(dirfd(dir), e->d_name, 0);
-    if (dir)
-        closedir(dir);
-    rmdir(path);
+    free(then);
 }
 
 static bool make_all_ready(struct restore *r)
@@ -345,6 +354,8 @@ static bool make_all_ready(struct restore *r)
         good = make_ready(r, &r->copies[i]) && good;
     if (!good && !r->in_place)
         empty_folder(r->staging);
+    for (size_t i = 0; good && !r->in_place && i < r->count; i++)
+        count_lost(r, &r->copies[i]);
     return good;
 }
 
