@@ -111,8 +111,9 @@ static const struct metric metrics[] = {
                                    "missing numbers that arrived later"},
     [METRIC_GAPS_SKIPPED] = {"grapnel_gaps_skipped_total", METRIC_COUNTER,
                              "gaps",
-                             "gaps that were skipped, because the wait ended "
-                             "or the buffer was full"},
+                             "gaps that were skipped, because the wait "
+                             "expired, the buffer was full or the "
+                             "configuration of order changed"},
     [METRIC_GAPS_CLOSED] = {"grapnel_gaps_closed_total", METRIC_COUNTER, "gaps",
                             "gaps that an operator closed"},
     [METRIC_GAPS_OPEN] = {"grapnel_gaps_open", METRIC_GAUGE, "gaps",

@@ -27,13 +27,14 @@ CREATE TABLE events (
   status          INTEGER NOT NULL,   -- enum event_status
   sequence        INTEGER,            -- number in its workspace; NULL: it has none (yet)
   clock           TEXT,               -- how many events of each type the workspace had then
-  reason          TEXT,               -- why it was refused
+  reason          TEXT,               -- why it has this status
   duplicate_of    TEXT,               -- id of the event of which it is a duplicate
   source_sequence INTEGER,            -- the source's own number
   late            INTEGER,            -- 1: later events of its stream were released before it
   gap             TEXT,               -- "3-5": it was released though these numbers are missing
-  note            TEXT,               -- what `order.observe` noticed
-  released_ms     INTEGER,            -- when it was released from the buffer; NULL: never buffered
+  note            TEXT,               -- what `trace` adds about its order
+  released_ms     INTEGER,            -- when it was routed or ignored after its row was stored; NULL: at
+                                      -- once, or it is neither
   delivery_id     TEXT,               -- the provider's id of the delivery that brought it, if it
                                       -- differs from `provider_id`; '': it is the same; NULL: there is
                                       -- none, or the row of its request has it (`parts`), or the row
@@ -131,15 +132,16 @@ CREATE TABLE orders (
   epoch  INTEGER NOT NULL             -- how often it has changed
 ) STRICT, WITHOUT ROWID;
 
--- What one source numbers: its events of a workspace, or those of one type of it.
+-- The events of one source and workspace that are ordered by number or by time; with
+-- `sequence_per: type`, those of one type.
 CREATE TABLE streams (
   id        INTEGER PRIMARY KEY,
   source    TEXT NOT NULL,
   workspace TEXT NOT NULL,
   type      TEXT NOT NULL,            -- '': all types
   kind      INTEGER NOT NULL,         -- enum order_by
-  next      INTEGER NOT NULL,         -- all events below this number were released or given up
-  high      INTEGER NOT NULL,         -- the highest number seen
+  next      INTEGER NOT NULL,         -- an event at a lower position is late
+  high      INTEGER NOT NULL,         -- the highest position seen
   held      INTEGER NOT NULL DEFAULT 0, -- how many rows it has in `buffer`
   epoch     INTEGER NOT NULL DEFAULT 0  -- of its source (`orders`)
 ) STRICT;
@@ -147,7 +149,7 @@ CREATE UNIQUE INDEX streams_name ON streams(source, workspace, type, kind);
 CREATE INDEX streams_held ON streams(id) WHERE held > 0;
 CREATE INDEX streams_workspace ON streams(workspace) WHERE held > 0;
 
--- Buffered events: numbers before theirs are missing.
+-- Buffered events: each waits for lower numbers of its stream, or, in time order, until `due`.
 CREATE TABLE buffer (
   stream   INTEGER NOT NULL,
   position INTEGER NOT NULL,          -- its number, or its time in µs
@@ -170,9 +172,9 @@ CREATE TABLE gaps (
   last      INTEGER NOT NULL,
   status    INTEGER NOT NULL,         -- enum gap_status
   opened_ms INTEGER NOT NULL,
-  closed_ms INTEGER NOT NULL DEFAULT 0,
+  closed_ms INTEGER NOT NULL DEFAULT 0, -- when it was filled, skipped or closed; 0: it is open
   note      TEXT NOT NULL DEFAULT '',
-  due       INTEGER NOT NULL          -- when it is given up (watermark clock)
+  due       INTEGER NOT NULL          -- when it is skipped (watermark clock)
 ) STRICT;
 CREATE INDEX gaps_first ON gaps(stream, first);
 CREATE INDEX gaps_due ON gaps(due) WHERE status = 0;

@@ -186,7 +186,7 @@ int sequencer_work(void *self)
     watermarks_work(q->watermarks);
     if (streams_work(q->streams, q->disk_low || q->was_undone))
         order_ms = 0;
-    watermarks_due(q->watermarks, streams_due(q->streams));
+    watermarks_set_due(q->watermarks, streams_due(q->streams));
     q->metrics[METRIC_BUFFERED] = streams_buffered(q->streams);
     wait_ms = grants_work(q);
     dispatch_damaged(q);

@@ -6,7 +6,8 @@
  *                         subscribed to it
  *   NEW        DUPLICATE  another event had its idempotency key
  *   NEW        REFUSED    a field that it needs is missing; a dead letter
- *   NEW        BUFFERED   earlier events of its stream are missing (streams.h)
+ *   NEW        BUFFERED   it waits for lower numbers of its stream, or, in time order, for
+ *                         `window` (streams.h)
  *   NEW        IGNORED    it is not a valid transition of its object
  *   NEW        SPLIT      it is a request of several events, which have rows of their own
  *   BUFFERED   ROUTED, IGNORED, REFUSED    it is released from the buffer

@@ -94,14 +94,14 @@ static void parse_published(struct event_intake *t)
     buf_puts(&t->f.workspace, u->p.workspace);
 }
 
-/* Parse its request by the current configuration. `unread`: why that is impossible. Call
+/* Parse its request by the current configuration. `why_unparsable`: why that is impossible. Call
  * end_intake() in any case. */
 static void parse(struct sequencer *q, struct event_intake *t,
-                  const char *unread)
+                  const char *why_unparsable)
 {
     buf_init(&t->clock, 2 * CLOCK_MAX_BYTES);
-    if (unread) {
-        parsed_event_refuse(&t->f, unread);
+    if (why_unparsable) {
+        parsed_event_refuse(&t->f, why_unparsable);
     } else if (t->source) {
         t->subject->provider = t->source->provider;
         parsed_event_make(&t->f, t->source, t->subject, t->whole, t->index);
@@ -361,22 +361,22 @@ static void take_event(struct sequencer *q, struct event_intake *t)
     uint8_t digest[PUBLISHED_DIGEST_BYTES];
     struct event_content content;
     struct split parts = {0};
-    const char *unread = NULL;
+    const char *why_unparsable = NULL;
     bool is_part;
 
     t->source = settings_source(q->d.settings, t->ev->source);
     is_part = t->source && t->source->batch &&
               store_part_of(q->store, t->ev->n);
     if (t->damaged) {
-        unread = REASON_DAMAGED;
+        why_unparsable = REASON_DAMAGED;
     } else if (t->source && t->source->batch && !is_part &&
-               split_body(t->subject->body, &parts, &unread) == GR_OK &&
+               split_body(t->subject->body, &parts, &why_unparsable) == GR_OK &&
                parts.count) {
         take_parts(q, t, &parts);
         split_fini(&parts);
         return;
     }
-    parse(q, t, unread);
+    parse(q, t, why_unparsable);
     content = content_of(t);
     t->content = &content;
     if (!t->whole && is_part)
@@ -491,8 +491,9 @@ gr_rc intake_replayed(struct sequencer *q, const struct wire_accepted *m,
 
 /* ---- an internal event ---- */
 
-void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
-                const char *workspace, struct bytes body, int64_t expires_ms)
+void intake_internal(struct sequencer *q, struct endpoint *e, const char *type,
+                     const char *workspace, struct bytes body,
+                     int64_t expires_ms)
 {
     struct event_row ev = {.n = intake_number(q),
                            .status = EVENT_NEW,

@@ -26,8 +26,9 @@ gr_rc intake_accepted(struct sequencer *q, const struct wire_accepted *m);
 gr_rc intake_replayed(struct sequencer *q, const struct wire_accepted *m,
                       const struct wire_replayed *replayed);
 /* An internal event, for one endpoint. */
-void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
-                const char *workspace, struct bytes body, int64_t expires_ms);
+void intake_internal(struct sequencer *q, struct endpoint *e, const char *type,
+                     const char *workspace, struct bytes body,
+                     int64_t expires_ms);
 
 /* Process event n again: it was refused, or ignored, in `generation` of its dead letter. The
  * transition of an ignored event is forced. GR_REFUSE: it is neither refused nor ignored. */

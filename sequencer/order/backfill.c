@@ -160,8 +160,8 @@ void backfill_ask(struct sequencer *q, const struct source *source,
     struct endpoint *e = endpoint_find(q, name);
 
     if (e && body)
-        intake_own(q, e, "gap.opened", g->workspace, wire_text(body),
-                   g->opened_ms + source->order.give_up_after_ms);
+        intake_internal(q, e, "gap.opened", g->workspace, wire_text(body),
+                        g->opened_ms + source->order.give_up_after_ms);
     else
         log_error(NULL,
                   "the missing events cannot be requested from order.backfill",

@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void log_gap(const struct gap_row *g, const char *what)
+/* `reason` may be NULL. */
+static void log_gap(const struct gap_row *g, const char *what,
+                    const char *reason)
 {
     log_info(NULL, what, LI("gap", g->id), LS("source", g->source),
              LS("workspace", g->workspace), LI("first", g->span.first),
-             LI("last", g->span.last));
+             LI("last", g->span.last), LO("reason", reason));
 }
 
 int64_t gaps_open(struct sequencer *q, const struct stream_row *st,
@@ -35,7 +37,7 @@ int64_t gaps_open(struct sequencer *q, const struct stream_row *st,
         g.note = wrong;
     g.id = store_gap_add(q->order, &g);
     q->metrics[METRIC_GAPS_OPENED]++;
-    log_gap(&g, "gap opened");
+    log_gap(&g, "gap opened", NULL);
     if (asks && !wrong)
         backfill_ask(q, source, &g);
     return g.due;
@@ -86,7 +88,7 @@ bool gaps_fill(struct sequencer *q, const struct stream_row *st, int64_t number)
         store_gap_done(q->order);
         if (g.span.first == g.span.last) {
             store_gap_end(q->order, g.id, GAP_FILLED, q->d.loop.now_ms, NULL);
-            log_gap(&g, "gap filled");
+            log_gap(&g, "gap filled", NULL);
         } else {
             split(q, &g, number);
         }
@@ -97,12 +99,12 @@ bool gaps_fill(struct sequencer *q, const struct stream_row *st, int64_t number)
     return found;
 }
 
-void gaps_give_up(struct sequencer *q, int64_t id, const char *note)
+void gaps_skip(struct sequencer *q, int64_t id, const char *note)
 {
     struct gap_row g;
 
     if (store_gap(q->order, id, &g) && g.status == GAP_OPEN) {
-        log_gap(&g, "gap skipped: the time or buffer limit was reached");
+        log_gap(&g, "gap skipped", *note ? note : "its wait has expired");
         if (*g.note) /* keep the note that the gap was only observed */
             note = NULL;
         store_gap_end(q->order, id, GAP_SKIPPED, q->d.loop.now_ms, note);
@@ -122,7 +124,7 @@ gr_rc gaps_close(struct sequencer *q, int64_t id, const char *note,
     } else if (g.status != GAP_OPEN) {
         snprintf(why, 200, "gap %lld is not open", (long long)id);
     } else {
-        log_gap(&g, "gap closed by an operator");
+        log_gap(&g, "gap closed by an operator", NULL);
         *stream = g.stream;
         rc = GR_OK;
     }
@@ -134,9 +136,9 @@ gr_rc gaps_close(struct sequencer *q, int64_t id, const char *note,
     return rc;
 }
 
-void gaps_abandon(struct sequencer *q, int64_t stream)
+void gaps_skip_all(struct sequencer *q, int64_t stream)
 {
-    q->metrics[METRIC_GAPS_SKIPPED] += store_gaps_leave(
+    q->metrics[METRIC_GAPS_SKIPPED] += store_gaps_skip_all(
         q->order, stream, GAP_SKIPPED, q->d.loop.now_ms,
         "the configuration of order changed");
 }

@@ -23,7 +23,7 @@ enum order_head order_head(int64_t next, int64_t head, int64_t tolerance,
 {
     if (head - next <= tolerance || gap != GAP_OPEN)
         return HEAD_RELEASE;
-    return full ? HEAD_GIVES_UP : HEAD_WAITS;
+    return full ? HEAD_SKIPS : HEAD_WAITS;
 }
 
 struct split_gap gap_split(struct span gap, int64_t number)

@@ -6,8 +6,9 @@
  *              otherwise                               buffered
  *
  * The first buffered event is released when all numbers before it have arrived, or when no
- * more are missing than `tolerance`, or when the missing ones are given up: their wait has
- * expired, a person closed the gap, or the buffer is full. */
+ * more are missing than `tolerance`, or when the missing ones are skipped: their wait has
+ * expired, a person closed the gap, or the buffer is full. When the configuration of the order
+ * has changed, streams.c releases all buffered events without asking here. */
 #ifndef SEQUENCER_ORDER_H
 #define SEQUENCER_ORDER_H
 
@@ -16,9 +17,10 @@
 /* These numbers are stored: never change them. */
 enum gap_status {
     GAP_OPEN = 0,
-    GAP_FILLED = 1,  /* all of its numbers arrived */
-    GAP_SKIPPED = 2, /* its wait has expired, or the buffer was full */
-    GAP_CLOSED = 3,  /* a person closed it */
+    GAP_FILLED = 1, /* all of its numbers arrived */
+    /* its wait has expired, the buffer was full, or the configuration of the order changed */
+    GAP_SKIPPED = 2,
+    GAP_CLOSED = 3, /* a person closed it */
 };
 
 struct span {
@@ -34,7 +36,7 @@ enum order_verdict order_arrives(int64_t next, int64_t number,
 /* The numbers that become missing when this one arrives. `high`: the highest number so far. */
 struct span order_missing(int64_t high, int64_t number);
 
-enum order_head { HEAD_RELEASE, HEAD_WAITS, HEAD_GIVES_UP };
+enum order_head { HEAD_RELEASE, HEAD_WAITS, HEAD_SKIPS };
 
 /* May the first buffered event, with number `head`, be released? `gap`: the status of the gap
  * before it; `full`: of the buffer. */

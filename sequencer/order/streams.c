@@ -37,8 +37,8 @@ struct stream {
     int kind;      /* enum order_by */
     int64_t epoch; /* its source's, when it began (`orders` in store.sql) */
     int64_t id, next, high, buffered;
-    /* In time order: the last position that may be released, as of `judged`. */
-    int64_t upto, judged;
+    /* In time order: the last position that may be released, as of watermarks_arrived(). */
+    int64_t upto, arrived;
     bool dirty, ready;
 };
 
@@ -108,7 +108,7 @@ static struct stream *add(struct streams *s, const struct stream_row *r)
                           .next = r->next,
                           .high = r->high,
                           .buffered = r->held,
-                          .judged = -1};
+                          .arrived = -1};
     lookup_add(&s->cache, key_of(r->source, r->workspace, r->type, r->kind),
                st);
     return st;
@@ -276,7 +276,7 @@ static struct stream *stream_of(struct streams *s, const struct source *source,
     if (is_old(s, st) && !st->buffered) {
         /* It begins anew, at this number whatever `start` says, as the provider's numbering
          * began earlier. */
-        gaps_abandon(s->q, st->id);
+        gaps_skip_all(s->q, st->id);
         s->due = -1;
         begin(&r, o, position, true);
         st->epoch = epoch_of(s, st->source);
@@ -337,11 +337,11 @@ void streams_configure(struct streams *s)
         const struct order *o = &source->order;
 
         if (o->by == ORDER_SEQUENCE)
-            store_gaps_hasten(s->q->order, source->name,
-                              now + o->give_up_after_ms);
+            store_gaps_shorten_waits(s->q->order, source->name,
+                                     now + o->give_up_after_ms);
         else if (o->by == ORDER_TIMESTAMP)
-            store_buffered_hasten(s->q->order, source->name,
-                                  now + o->window_ms);
+            store_buffered_shorten_waits(s->q->order, source->name,
+                                         now + o->window_ms);
     }
     s->due = -1;
     look_at_all(s);
@@ -360,12 +360,12 @@ static void buffer_event(struct streams *s, struct stream *st,
                          int64_t due)
 {
     struct event_row *ev = a->ev;
-    struct buffered_row h = {.position = position,
+    struct buffered_row b = {.position = position,
                              .event = ev->n,
                              .generation = a->generation,
                              .observed = observed};
 
-    store_buffered_add(s->q->order, st->id, &h, due);
+    store_buffered_add(s->q->order, st->id, &b, due);
     st->buffered++;
     s->buffered++;
     if (due && s->due >= 0 && due < s->due)
@@ -499,113 +499,113 @@ bool streams_admit(struct streams *s, const struct source *source,
 
 /* ---- buffered events are released ---- */
 
-static void give_up(struct streams *s, int64_t gap, const char *note)
+static void skip_gap(struct streams *s, int64_t gap, const char *note)
 {
-    gaps_give_up(s->q, gap, note);
+    gaps_skip(s->q, gap, note);
     s->due = -1;
 }
 
 static void release(struct streams *s, struct stream *st,
-                    const struct buffered_row *h, int64_t from)
+                    const struct buffered_row *b, int64_t from)
 {
     char gap[SPAN_BYTES] = "";
 
-    store_buffered_drop(s->q->order, st->id, h);
+    store_buffered_drop(s->q->order, st->id, b);
     st->buffered--;
     s->buffered--;
     mark_dirty(s, st);
-    if (st->kind == ORDER_SEQUENCE && h->position > from)
-        span_print(gap, (struct span){from, h->position - 1});
+    if (st->kind == ORDER_SEQUENCE && b->position > from)
+        span_print(gap, (struct span){from, b->position - 1});
     if (st->kind == ORDER_TIMESTAMP)
         s->due = -1;
-    if (!h->observed)
-        intake_release_buffered(s->q, h->event, h->generation, gap);
+    if (!b->observed)
+        intake_release_buffered(s->q, b->event, b->generation, gap);
 }
 
 /* The configuration asks for another order now: all buffered events are released. */
-static bool wait_has_ended(const struct streams *s, const struct stream *st,
-                           const struct source *source,
-                           const struct buffered_row *h)
+static bool order_has_changed(const struct streams *s, const struct stream *st,
+                              const struct source *source,
+                              const struct buffered_row *b)
 {
     const struct order *o = source ? &source->order : NULL;
 
     return !o || is_old(s, st) || (int)o->by != st->kind ||
-           o->observe != h->observed ||
+           o->observe != b->observed ||
            (o->by == ORDER_SEQUENCE && o->per_type != (*st->type != 0));
 }
 
 static bool may_release_number(struct streams *s, const struct stream *st,
                                const struct order *o,
-                               const struct buffered_row *h)
+                               const struct buffered_row *b)
 {
     int64_t id = 0;
-    enum gap_status gap = h->position > st->next
-                              ? gaps_before(s->q, st->id, h->position, &id)
+    enum gap_status gap = b->position > st->next
+                              ? gaps_before(s->q, st->id, b->position, &id)
                               : GAP_FILLED;
 
-    switch (order_head(st->next, h->position, o->tolerance_gap, gap,
+    switch (order_head(st->next, b->position, o->tolerance_gap, gap,
                        st->buffered > o->buffer)) {
     case HEAD_WAITS:
         return false;
-    case HEAD_GIVES_UP:
-        give_up(s, id, "the buffer was full");
+    case HEAD_SKIPS:
+        skip_gap(s, id, "the buffer was full");
         return true;
     default:
         return true;
     }
 }
 
-/* Looked up once for each new value of the judged clock, as the index steps over all events that
- * are not due. Events that are buffered meanwhile are due later. */
+/* Looked up once for each new value of watermarks_arrived(), as the index steps over all events
+ * that are not due. Events that are buffered meanwhile are due later. */
 static int64_t due_position(struct streams *s, struct stream *st)
 {
-    int64_t judged = watermarks_judged(s->q->watermarks);
+    int64_t arrived = watermarks_arrived(s->q->watermarks);
 
-    if (st->judged != judged)
-        st->upto = store_buffered_upto(s->q->order, st->id, judged);
-    st->judged = judged;
+    if (st->arrived != arrived)
+        st->upto = store_buffered_upto(s->q->order, st->id, arrived);
+    st->arrived = arrived;
     return st->upto;
 }
 
 /* May the stream's first buffered event be released? */
 static bool may_release(struct streams *s, struct stream *st,
-                        const struct buffered_row *h)
+                        const struct buffered_row *b)
 {
     const struct source *source = settings_source(s->q->d.settings, st->source);
     int64_t id = 0;
 
-    if (wait_has_ended(s, st, source, h)) {
-        if (st->kind == ORDER_SEQUENCE && h->position > st->next &&
-            gaps_before(s->q, st->id, h->position, &id) == GAP_OPEN)
-            give_up(s, id, "the configuration of order changed");
+    if (order_has_changed(s, st, source, b)) {
+        if (st->kind == ORDER_SEQUENCE && b->position > st->next &&
+            gaps_before(s->q, st->id, b->position, &id) == GAP_OPEN)
+            skip_gap(s, id, "the configuration of order changed");
         return true;
     }
     if (st->kind == ORDER_SEQUENCE)
-        return may_release_number(s, st, &source->order, h);
+        return may_release_number(s, st, &source->order, b);
     return st->buffered > source->order.buffer ||
-           h->position <= due_position(s, st);
+           b->position <= due_position(s, st);
 }
 
 /* Release events from the head of the buffer, at most `budget`. Returns how many; *more: the
  * budget was too small. */
 static int drain(struct streams *s, struct stream *st, int budget, bool *more)
 {
-    struct buffered_row h;
+    struct buffered_row b;
     int n = 0;
 
     *more = false;
-    while (st->buffered > 0 && store_buffered_first(s->q->order, st->id, &h)) {
+    while (st->buffered > 0 && store_buffered_first(s->q->order, st->id, &b)) {
         int64_t from = st->next;
 
         if (n == budget) {
             *more = true;
             return n;
         }
-        if (!may_release(s, st, &h))
+        if (!may_release(s, st, &b))
             return n;
-        if (h.position >= st->next)
-            st->next = st->kind == ORDER_SEQUENCE ? h.position + 1 : h.position;
-        release(s, st, &h, from);
+        if (b.position >= st->next)
+            st->next = st->kind == ORDER_SEQUENCE ? b.position + 1 : b.position;
+        release(s, st, &b, from);
         n++;
     }
     return n;
@@ -613,26 +613,26 @@ static int drain(struct streams *s, struct stream *st, int budget, bool *more)
 
 /* ---- once a turn ---- */
 
-/* End the waits that have expired, by the judged clock. true: there may be more. */
-static bool judge(struct streams *s)
+/* End the waits that have expired before watermarks_arrived(). true: there may be more. */
+static bool end_waits(struct streams *s)
 {
-    int64_t judged = watermarks_judged(s->q->watermarks), stream = 0, id;
+    int64_t arrived = watermarks_arrived(s->q->watermarks), stream = 0, id;
     int64_t due[LOOK_PER_TURN];
     int n = 0, held;
 
-    if (streams_due(s) > judged)
+    if (streams_due(s) > arrived)
         return false;
     for (; n < LOOK_PER_TURN; n++) {
         struct stream *st;
 
-        id = store_gap_due(s->q->order, judged, &stream);
+        id = store_gap_due(s->q->order, arrived, &stream);
         if (!id)
             break;
-        give_up(s, id, "");
+        skip_gap(s, id, "");
         st = find(s, stream);
         mark_ready(s, st);
     }
-    held = store_buffered_due(s->q->order, judged, LOOK_PER_TURN, due);
+    held = store_buffered_due(s->q->order, arrived, LOOK_PER_TURN, due);
     for (int i = 0; i < held; i++)
         mark_ready(s, find(s, due[i]));
     return n == LOOK_PER_TURN || held;
@@ -668,11 +668,11 @@ bool streams_work(struct streams *s, bool disk_low)
 {
     bool more;
 
-    write_dirty(s); /* scan() and judge() read rows */
+    write_dirty(s); /* scan() and end_waits() read rows */
     if (disk_low)
         return false;
     scan(s);
-    more = judge(s);
+    more = end_waits(s);
     streams_follow(s);
     write_dirty(s);
     if (s->cache.used > STREAMS_CACHED && STAILQ_EMPTY(&s->ready))

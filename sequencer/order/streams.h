@@ -1,5 +1,5 @@
 /* streams: releases each source's events in the order that its configuration asks for (order.h
- * decides), and buffers events until missing ones have arrived or are given up.
+ * decides), and buffers events until missing ones have arrived or are skipped.
  *
  * All state is in rows of the turn's transaction; memory only caches streams, at most
  * STREAMS_CACHED between two turns. Buffered events have their bodies on disk like all

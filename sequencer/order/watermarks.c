@@ -23,11 +23,14 @@ struct ingress_mark {
     int64_t heard_ms;    /* awake time of its last response */
     int64_t received_ms; /* of its last event; 0: none yet */
     int64_t came_ms;     /* awake time at which that arrived */
-    int64_t shown;       /* watermark clock: it has shown this */
-    uint64_t asked_n;    /* once its rows before this one are here, … */
-    int64_t asked; /* … it has shown this; asked_n 0: no request is open */
-    bool missed;   /* a log line says that it does not respond */
-    bool kept;     /* it has a row */
+    /* watermark clock: all events that it received before this have arrived */
+    int64_t confirmed_clock;
+    /* Its response: once its rows before `response_next` are here, `response_clock` is
+     * confirmed. response_next 0: there is none. */
+    uint64_t response_next;
+    int64_t response_clock;
+    bool missed; /* a log line says that it does not respond */
+    bool kept;   /* it has a row */
 };
 
 struct watermarks {
@@ -42,26 +45,26 @@ struct watermarks {
     int64_t requested; /* the watermark clock of the last watermark request */
 };
 
-static int64_t awake(const struct watermarks *d)
+static int64_t awake(const struct watermarks *w)
 {
-    return d->q->d.loop.awake_ms;
+    return w->q->d.loop.awake_ms;
 }
 
-static struct ingress_mark *find(struct watermarks *d, const char *name)
+static struct ingress_mark *find(struct watermarks *w, const char *name)
 {
-    for (size_t i = 0; i < d->count; i++)
-        if (strcmp(d->all[i].name, name) == 0)
-            return &d->all[i];
+    for (size_t i = 0; i < w->count; i++)
+        if (strcmp(w->all[i].name, name) == 0)
+            return &w->all[i];
     return NULL;
 }
 
-static struct ingress_mark *add(struct watermarks *d, const char *name)
+static struct ingress_mark *add(struct watermarks *w, const char *name)
 {
     struct ingress_mark *ingress;
 
-    d->all = gr_realloc(d->all, (d->count + 1) * sizeof *d->all);
-    ingress = &d->all[d->count++];
-    *ingress = (struct ingress_mark){.heard_ms = awake(d), .came_ms = awake(d)};
+    w->all = gr_realloc(w->all, (w->count + 1) * sizeof *w->all);
+    ingress = &w->all[w->count++];
+    *ingress = (struct ingress_mark){.heard_ms = awake(w), .came_ms = awake(w)};
     wire_copy(ingress->name, sizeof ingress->name, wire_text(name));
     return ingress;
 }
@@ -74,127 +77,128 @@ static void on_ingress(void *arg, const char *name)
 
 struct watermarks *watermarks_open(struct sequencer *q)
 {
-    struct watermarks *d = gr_alloc(sizeof *d);
+    struct watermarks *w = gr_alloc(sizeof *w);
 
-    d->q = q;
-    d->since_ms = -1;
-    d->due = INT64_MAX;
-    d->ticked_ms = -1;
-    d->time = d->kept = store_meta(q->store, "watermark_ms");
-    store_ingresses(q->order, on_ingress, d);
-    return d;
+    w->q = q;
+    w->since_ms = -1;
+    w->due = INT64_MAX;
+    w->ticked_ms = -1;
+    w->time = w->kept = store_meta(q->store, "watermark_ms");
+    store_ingresses(q->order, on_ingress, w);
+    return w;
 }
 
-void watermarks_close(struct watermarks *d)
+void watermarks_close(struct watermarks *w)
 {
-    free(d->all);
-    free(d);
+    free(w->all);
+    free(w);
 }
 
 /* The clock keeps its time. Which rows exist is unknown, so each is written again with the next
- * event of its ingress. What an ingress has shown, and which events it has sent, may depend
+ * event of its ingress. What an ingress has confirmed, and which events it has sent, may depend
  * on messages that were rolled back. */
-void watermarks_undo(struct watermarks *d)
+void watermarks_undo(struct watermarks *w)
 {
-    d->kept = store_meta(d->q->store, "watermark_ms");
-    for (size_t i = 0; i < d->count; i++) {
-        d->all[i].asked_n = 0;
-        d->all[i].shown = d->all[i].received_ms = 0;
-        d->all[i].kept = false;
+    w->kept = store_meta(w->q->store, "watermark_ms");
+    for (size_t i = 0; i < w->count; i++) {
+        w->all[i].response_next = 0;
+        w->all[i].confirmed_clock = w->all[i].received_ms = 0;
+        w->all[i].kept = false;
     }
 }
 
-void watermarks_set_back(struct watermarks *d, const char *name)
+void watermarks_set_back(struct watermarks *w, const char *name)
 {
-    struct ingress_mark *ingress = find(d, name);
+    struct ingress_mark *ingress = find(w, name);
 
     if (ingress)
-        ingress->asked_n = 0;
+        ingress->response_next = 0;
 }
 
-void watermarks_event(struct watermarks *d, const char *from,
+void watermarks_event(struct watermarks *w, const char *from,
                       int64_t received_ms)
 {
-    struct ingress_mark *ingress = find(d, from);
+    struct ingress_mark *ingress = find(w, from);
 
     if (!ingress)
-        ingress = add(d, from);
+        ingress = add(w, from);
     if (!ingress->kept)
-        store_ingress_add(d->q->order, from);
+        store_ingress_add(w->q->order, from);
     ingress->kept = true;
-    ingress->came_ms = awake(d);
+    ingress->came_ms = awake(w);
     if (ingress->received_ms < received_ms)
         ingress->received_ms = received_ms;
 }
 
 /* The last number received by the link from this ingress. */
-static uint64_t taken_of(const struct watermarks *d, const char *name)
+static uint64_t taken_of(const struct watermarks *w, const char *name)
 {
     struct link_state link;
 
-    for (int at = 0; links_each(d->q->d.links, &at, &link);)
+    for (int at = 0; links_each(w->q->d.links, &at, &link);)
         if (!link.out && strcmp(link.peer, name) == 0)
             return link.next;
     return 0;
 }
 
-void watermarks_take(struct watermarks *d, const struct wire_watermark *s)
+void watermarks_take(struct watermarks *w, const struct wire_watermark *s)
 {
     char name[NAME_MAX_BYTES + 1];
     struct ingress_mark *ingress;
 
     wire_copy(name, sizeof name, s->from);
-    ingress = find(d, name);
+    ingress = find(w, name);
     /* A response to an earlier start of this process has the clock of that start. */
-    if (!ingress || s->epoch != d->q->d.epoch || s->stamp_ms > d->requested)
+    if (!ingress || s->epoch != w->q->d.epoch || s->stamp_ms > w->requested)
         return;
-    ingress->heard_ms = awake(d);
+    ingress->heard_ms = awake(w);
     ingress->missed = false;
-    if (!ingress->asked_n && s->next) {
-        ingress->asked_n = s->next;
-        ingress->asked = s->stamp_ms;
+    if (!ingress->response_next && s->next) {
+        ingress->response_next = s->next;
+        ingress->response_clock = s->stamp_ms;
     }
 }
 
-static void show(struct watermarks *d, struct ingress_mark *ingress)
+static void confirm(struct watermarks *w, struct ingress_mark *ingress)
 {
-    if (!ingress->asked_n || taken_of(d, ingress->name) + 1 < ingress->asked_n)
+    if (!ingress->response_next ||
+        taken_of(w, ingress->name) + 1 < ingress->response_next)
         return;
-    if (ingress->shown < ingress->asked)
-        ingress->shown = ingress->asked;
-    ingress->asked_n = 0;
+    if (ingress->confirmed_clock < ingress->response_clock)
+        ingress->confirmed_clock = ingress->response_clock;
+    ingress->response_next = 0;
 }
 
 /* How long it has not responded while it was asked. */
-static int64_t silent_ms(const struct watermarks *d,
+static int64_t silent_ms(const struct watermarks *w,
                          const struct ingress_mark *ingress)
 {
-    int64_t since = ingress->heard_ms > d->since_ms ? ingress->heard_ms
-                                                    : d->since_ms;
+    int64_t since = ingress->heard_ms > w->since_ms ? ingress->heard_ms
+                                                    : w->since_ms;
 
-    return awake(d) - since;
+    return awake(w) - since;
 }
 
-static void forget(struct watermarks *d, struct ingress_mark *ingress)
+static void forget(struct watermarks *w, struct ingress_mark *ingress)
 {
     log_warn(NULL,
              "an ingress process has not responded for too long; gaps no "
              "longer wait for it",
              LS("ingress", ingress->name), LI("silent_ms", FORGOTTEN_MS));
-    store_ingress_drop(d->q->order, ingress->name);
-    *ingress = d->all[--d->count];
+    store_ingress_drop(w->q->order, ingress->name);
+    *ingress = w->all[--w->count];
 }
 
 /* true: all ingress processes respond. */
-static bool look(struct watermarks *d)
+static bool look(struct watermarks *w)
 {
     bool all = true;
 
-    for (size_t i = 0; i < d->count; i++) {
-        struct ingress_mark *ingress = &d->all[i];
-        int64_t silent = silent_ms(d, ingress);
+    for (size_t i = 0; i < w->count; i++) {
+        struct ingress_mark *ingress = &w->all[i];
+        int64_t silent = silent_ms(w, ingress);
 
-        show(d, ingress);
+        confirm(w, ingress);
         if (silent <= SILENT_MS)
             continue;
         all = false;
@@ -205,107 +209,107 @@ static bool look(struct watermarks *d)
                      LS("ingress", ingress->name));
         ingress->missed = true;
         if (silent > FORGOTTEN_MS) {
-            forget(d, ingress);
+            forget(w, ingress);
             i--;
         }
     }
     return all;
 }
 
-void watermarks_due(struct watermarks *d, int64_t due)
+void watermarks_set_due(struct watermarks *w, int64_t due)
 {
     if (due == INT64_MAX)
-        d->since_ms = -1;
-    else if (d->since_ms < 0)
-        d->since_ms = awake(d);
-    d->due = due;
+        w->since_ms = -1;
+    else if (w->since_ms < 0)
+        w->since_ms = awake(w);
+    w->due = due;
     /* Store the clock only while events wait: their due times are compared with it. */
-    if (due == INT64_MAX || d->time - d->kept < KEPT_MS)
+    if (due == INT64_MAX || w->time - w->kept < KEPT_MS)
         return;
-    store_meta_set(d->q->store, "watermark_ms", d->time);
-    d->kept = d->time;
+    store_meta_set(w->q->store, "watermark_ms", w->time);
+    w->kept = w->time;
 }
 
-void watermarks_work(struct watermarks *d)
+void watermarks_work(struct watermarks *w)
 {
-    int64_t passed = d->ticked_ms < 0 ? 0 : awake(d) - d->ticked_ms;
+    int64_t passed = w->ticked_ms < 0 ? 0 : awake(w) - w->ticked_ms;
 
-    d->ticked_ms = awake(d);
-    if (d->since_ms < 0 || look(d))
-        d->time += passed;
+    w->ticked_ms = awake(w);
+    if (w->since_ms < 0 || look(w))
+        w->time += passed;
 }
 
-static void send_requests(struct watermarks *d)
+static void send_requests(struct watermarks *w)
 {
-    struct sequencer *q = d->q;
+    struct sequencer *q = w->q;
     struct wire_watermark_request s = {
         .from = wire_text(q->d.name),
         .inbox = wire_text(mailbox_address(q->d.mailbox)),
         .epoch = q->d.epoch,
-        .stamp_ms = d->time};
+        .stamp_ms = w->time};
     struct link_state link;
     struct buf frame;
 
     buf_init(&frame, 1024);
     wire_put_watermark_request(&frame, &s);
     for (int at = 0; links_each(q->d.links, &at, &link);)
-        if (!link.out && *link.inbox && find(d, link.peer) &&
+        if (!link.out && *link.inbox && find(w, link.peer) &&
             mailbox_send(q->d.mailbox, link.inbox,
                          (struct bytes){frame.data, frame.len}) != GR_OK)
             log_debug(NULL, "a watermark request could not be sent",
                       LS("ingress", link.peer));
     buf_fini(&frame);
-    d->requested = d->time;
-    d->requested_ms = q->d.loop.mono_ms;
+    w->requested = w->time;
+    w->requested_ms = q->d.loop.mono_ms;
 }
 
-int watermarks_flush(struct watermarks *d)
+int watermarks_flush(struct watermarks *w)
 {
-    int64_t since = d->q->d.loop.mono_ms - d->requested_ms, wait;
-    bool over = d->time >= d->due && watermarks_judged(d) < d->due;
+    int64_t since = w->q->d.loop.mono_ms - w->requested_ms, wait;
+    bool over = w->time >= w->due && watermarks_arrived(w) < w->due;
 
-    if (d->due == INT64_MAX)
+    if (w->due == INT64_MAX)
         return -1;
     if (since >=
-        (over && d->requested < d->due ? REQUEST_DUE_MS : REQUEST_MS)) {
-        send_requests(d);
+        (over && w->requested < w->due ? REQUEST_DUE_MS : REQUEST_MS)) {
+        send_requests(w);
         since = 0;
     }
     wait = REQUEST_MS - since;
-    if (d->due > d->time && d->due - d->time < wait)
-        wait = d->due - d->time;
-    else if (over && d->requested < d->due)
+    if (w->due > w->time && w->due - w->time < wait)
+        wait = w->due - w->time;
+    else if (over && w->requested < w->due)
         wait = REQUEST_DUE_MS;
     return (int)(wait > 1 ? wait : 1);
 }
 
-int64_t watermarks_clock(struct watermarks *d)
+int64_t watermarks_clock(struct watermarks *w)
 {
-    if (d->ticked_ms != awake(d))
-        watermarks_work(d);
-    return d->time;
+    if (w->ticked_ms != awake(w))
+        watermarks_work(w);
+    return w->time;
 }
 
-int64_t watermarks_judged(const struct watermarks *d)
+int64_t watermarks_arrived(const struct watermarks *w)
 {
-    int64_t judged = d->time;
+    int64_t arrived = w->time;
 
-    for (size_t i = 0; i < d->count; i++)
-        if (d->all[i].shown < judged)
-            judged = d->all[i].shown;
-    return judged;
+    for (size_t i = 0; i < w->count; i++)
+        if (w->all[i].confirmed_clock < arrived)
+            arrived = w->all[i].confirmed_clock;
+    return arrived;
 }
 
 /* An ingress that sent no event for an hour has no old events, or is down: then a duplicate that
  * it sends later may not be recognised. */
-int64_t watermarks_received_ms(const struct watermarks *d)
+int64_t watermarks_received_ms(const struct watermarks *w)
 {
     int64_t min = 0;
 
-    for (size_t i = 0; i < d->count; i++) {
-        const struct ingress_mark *ingress = &d->all[i];
+    for (size_t i = 0; i < w->count; i++) {
+        const struct ingress_mark *ingress = &w->all[i];
 
-        if (awake(d) - ingress->came_ms > HOUR_MS)
+        if (awake(w) - ingress->came_ms > HOUR_MS)
             continue;
         if (!ingress->received_ms)
             return 0;
@@ -315,10 +319,10 @@ int64_t watermarks_received_ms(const struct watermarks *d)
     return min;
 }
 
-const char *watermarks_silent_ingress(const struct watermarks *d)
+const char *watermarks_silent_ingress(const struct watermarks *w)
 {
-    for (size_t i = 0; i < d->count; i++)
-        if (d->all[i].missed)
-            return d->all[i].name;
+    for (size_t i = 0; i < w->count; i++)
+        if (w->all[i].missed)
+            return w->all[i].name;
     return NULL;
 }

@@ -5,10 +5,10 @@
  * only when this process runs and every ingress responds. So an outage of Grapnel does
  * not shorten a gap's wait.
  *
- * A wait that ended at t of the watermark clock has *been judged* when every ingress has
- * shown that no event that it received before t is still to come. Each ingress gets a
- * watermark request with the watermark clock, and responds with the number of its next
- * row. When all rows before that number have been received, it has shown t.
+ * A wait that expires at t of the watermark clock ends when all events that any ingress
+ * received before t have arrived. To find out, each ingress gets a watermark request with
+ * the watermark clock, and responds with the number of its next row. When all rows before
+ * that number have been received, that ingress has confirmed t.
  *
  * An ingress that has not responded for FORGOTTEN_MS is forgotten.
  *
@@ -24,32 +24,33 @@ struct sequencer;
 struct watermarks;
 
 struct watermarks *watermarks_open(struct sequencer *q);
-void watermarks_close(struct watermarks *d);
-void watermarks_undo(struct watermarks *d);
+void watermarks_close(struct watermarks *w);
+void watermarks_undo(struct watermarks *w);
 
 /* This ingress, or this process, was restored from an older copy: row numbers begin again from
  * lower ones, so a response with a higher one does not count any more. */
-void watermarks_set_back(struct watermarks *d, const char *name);
+void watermarks_set_back(struct watermarks *w, const char *name);
 /* This ingress has sent an event. */
-void watermarks_event(struct watermarks *d, const char *from,
+void watermarks_event(struct watermarks *w, const char *from,
                       int64_t received_ms);
 /* An ingress has responded to a watermark request. */
-void watermarks_take(struct watermarks *d, const struct wire_watermark *s);
+void watermarks_take(struct watermarks *w, const struct wire_watermark *s);
 
 /* Once a turn: advance the clock, if all ingress processes respond. */
-void watermarks_work(struct watermarks *d);
+void watermarks_work(struct watermarks *w);
 /* The watermark clock at which the next wait ends; INT64_MAX: no event waits. */
-void watermarks_due(struct watermarks *d, int64_t due);
+void watermarks_set_due(struct watermarks *w, int64_t due);
 /* After the commit: send requests that are due. Returns how long the loop may sleep (ms); -1: no
  * limit. */
-int watermarks_flush(struct watermarks *d);
+int watermarks_flush(struct watermarks *w);
 
-int64_t watermarks_clock(struct watermarks *d);
-/* Waits that ended at or before this have been judged. */
-int64_t watermarks_judged(const struct watermarks *d);
+int64_t watermarks_clock(struct watermarks *w);
+/* All events received before this time of the watermark clock have arrived, so waits that expire
+ * at or before it end. */
+int64_t watermarks_arrived(const struct watermarks *w);
 /* A receive time before which no more events are expected; 0: not known. */
-int64_t watermarks_received_ms(const struct watermarks *d);
+int64_t watermarks_received_ms(const struct watermarks *w);
 /* An ingress that does not respond, and so delays all waits; NULL: all respond. */
-const char *watermarks_silent_ingress(const struct watermarks *d);
+const char *watermarks_silent_ingress(const struct watermarks *w);
 
 #endif

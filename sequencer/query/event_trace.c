@@ -190,9 +190,8 @@ static void add_gap(struct trace *t, const struct gap_row *g)
         add_actions_of(t, subject, told, 0, INT64_MAX);
     else if (g->status != GAP_OPEN)
         add_line(t, g->closed_ms, "%s: %s%s%s", told,
-                 g->status == GAP_FILLED
-                     ? "arrived later"
-                     : "skipped: time or buffer limit reached",
+                 g->status == GAP_FILLED ? "arrived later"
+                                         : "skipped: the wait for it ended",
                  *g->note ? ": " : "", g->note);
     free(told);
 }
@@ -265,7 +264,10 @@ static void add_event_itself(struct trace *t, const struct event_row *e)
     add_duplicate(t, e);
     if (e->status == EVENT_BUFFERED || was_buffered(e))
         add_line(t, e->taken_ms,
-                 "buffered: earlier events of its stream are missing");
+                 e->numbered
+                     ? "buffered: waits for earlier events of its stream"
+                     : "buffered: waits up to `window` in case earlier "
+                       "events arrive");
     add_order(t, e);
     add_transition(t, e);
     if (e->status == EVENT_SPLIT)

@@ -10,10 +10,10 @@ struct store_order {
         *buffered_count, *buffered_in;
     stmt *epoch, *epoch_set;
     stmt *buffered_add, *buffered_first, *buffered_drop, *buffered_upto,
-        *buffered_due, *buffered_hasten, *due_gap, *due_buffered;
+        *buffered_due, *buffered_shorten_waits, *due_gap, *due_buffered;
     stmt *gap_add, *gap_before, *gap_of, *gap, *gap_span, *gap_end, *gap_due,
-        *gaps_end, *gaps_leave, *gaps_hasten, *gap_figures, *gap_count, *gaps,
-        *open_gaps, *gaps_purge;
+        *gaps_end, *gaps_detach, *gaps_shorten_waits, *gap_figures, *gap_count,
+        *gaps, *open_gaps, *gaps_purge;
     stmt *ingresses, *ingress_add, *ingress_drop;
     stmt *object, *object_set, *objects_purge;
     stmt *workspaces, *workspace;
@@ -53,7 +53,7 @@ static const struct db_statement statements[] = {
     {AT(buffered_due),
      "SELECT stream FROM buffer WHERE due > 0 AND due <= ? ORDER "
      "BY due LIMIT ?"},
-    {AT(buffered_hasten),
+    {AT(buffered_shorten_waits),
      "UPDATE buffer INDEXED BY buffer_due SET due = ?2 WHERE due > 0 AND due > "
      "?2 AND stream IN (SELECT id FROM streams WHERE source = ?1)"},
     {AT(due_gap), "SELECT min(due) FROM gaps WHERE status = 0"},
@@ -89,9 +89,10 @@ static const struct db_statement statements[] = {
     {AT(gaps_end),
      "UPDATE gaps SET status = ?2, closed_ms = ?3, note = CASE note WHEN '' "
      "THEN ?4 ELSE note END WHERE stream = ?1 AND status = 0"},
-    {AT(gaps_leave), "UPDATE gaps SET stream = -stream WHERE stream = ?"},
-    {AT(gaps_hasten), "UPDATE gaps INDEXED BY gaps_due SET due = ?2 WHERE "
-                      "status = 0 AND due > ?2 AND source = ?1"},
+    {AT(gaps_detach), "UPDATE gaps SET stream = -stream WHERE stream = ?"},
+    {AT(gaps_shorten_waits),
+     "UPDATE gaps INDEXED BY gaps_due SET due = ?2 WHERE "
+     "status = 0 AND due > ?2 AND source = ?1"},
     {AT(gap_figures), "SELECT count(*), (SELECT min(opened_ms) FROM gaps WHERE "
                       "status = 0) FROM (SELECT 1 FROM gaps INDEXED BY "
                       "gaps_opened WHERE status = 0 LIMIT 10000)"},
@@ -248,19 +249,19 @@ void store_buffered_drop(struct store_order *s, int64_t stream,
 }
 
 int64_t store_buffered_upto(struct store_order *s, int64_t stream,
-                            int64_t judged)
+                            int64_t clock)
 {
     bind_i64(s->buffered_upto, 1, stream);
-    bind_i64(s->buffered_upto, 2, judged);
+    bind_i64(s->buffered_upto, 2, clock);
     return db_number(s->db, s->buffered_upto, INT64_MIN);
 }
 
-int store_buffered_due(struct store_order *s, int64_t judged, int max,
+int store_buffered_due(struct store_order *s, int64_t clock, int max,
                        int64_t *streams)
 {
     int n = 0;
 
-    bind_i64(s->buffered_due, 1, judged);
+    bind_i64(s->buffered_due, 1, clock);
     bind_i64(s->buffered_due, 2, max);
     for (; n < max && db_step(s->db, s->buffered_due); n++)
         streams[n] = col_i64(s->buffered_due, 0);
@@ -268,12 +269,12 @@ int store_buffered_due(struct store_order *s, int64_t judged, int max,
     return n;
 }
 
-void store_buffered_hasten(struct store_order *s, const char *source,
-                           int64_t due)
+void store_buffered_shorten_waits(struct store_order *s, const char *source,
+                                  int64_t due)
 {
-    bind_text(s->buffered_hasten, 1, source);
-    bind_i64(s->buffered_hasten, 2, due);
-    db_run(s->db, s->buffered_hasten);
+    bind_text(s->buffered_shorten_waits, 1, source);
+    bind_i64(s->buffered_shorten_waits, 2, due);
+    db_run(s->db, s->buffered_shorten_waits);
 }
 
 int64_t store_next_due(struct store_order *s)
@@ -369,11 +370,11 @@ void store_gap_end(struct store_order *s, int64_t id, int status,
     db_run(s->db, s->gap_end);
 }
 
-int64_t store_gap_due(struct store_order *s, int64_t judged, int64_t *stream)
+int64_t store_gap_due(struct store_order *s, int64_t clock, int64_t *stream)
 {
     int64_t id = 0;
 
-    bind_i64(s->gap_due, 1, judged);
+    bind_i64(s->gap_due, 1, clock);
     if (db_step(s->db, s->gap_due)) {
         id = col_i64(s->gap_due, 0);
         *stream = col_i64(s->gap_due, 1);
@@ -382,8 +383,8 @@ int64_t store_gap_due(struct store_order *s, int64_t judged, int64_t *stream)
     return id;
 }
 
-int store_gaps_leave(struct store_order *s, int64_t stream, int status,
-                     int64_t closed_ms, const char *note)
+int store_gaps_skip_all(struct store_order *s, int64_t stream, int status,
+                        int64_t closed_ms, const char *note)
 {
     int n;
 
@@ -393,16 +394,17 @@ int store_gaps_leave(struct store_order *s, int64_t stream, int status,
     bind_text(s->gaps_end, 4, note);
     db_run(s->db, s->gaps_end);
     n = db_changes(s->db);
-    bind_i64(s->gaps_leave, 1, stream);
-    db_run(s->db, s->gaps_leave);
+    bind_i64(s->gaps_detach, 1, stream);
+    db_run(s->db, s->gaps_detach);
     return n;
 }
 
-void store_gaps_hasten(struct store_order *s, const char *source, int64_t due)
+void store_gaps_shorten_waits(struct store_order *s, const char *source,
+                              int64_t due)
 {
-    bind_text(s->gaps_hasten, 1, source);
-    bind_i64(s->gaps_hasten, 2, due);
-    db_run(s->db, s->gaps_hasten);
+    bind_text(s->gaps_shorten_waits, 1, source);
+    bind_i64(s->gaps_shorten_waits, 2, due);
+    db_run(s->db, s->gaps_shorten_waits);
 }
 
 void store_gap_figures(struct store_order *s, int64_t *open, int64_t *oldest_ms)

@@ -60,15 +60,16 @@ bool store_buffered_first(struct store_order *s, int64_t stream,
                           struct buffered_row *h);
 void store_buffered_drop(struct store_order *s, int64_t stream,
                          const struct buffered_row *h);
-/* In time order: the last position whose wait had ended at `judged`; INT64_MIN: none. */
+/* In time order: the last position whose wait had ended at `clock` (watermark clock);
+ * INT64_MIN: none. */
 int64_t store_buffered_upto(struct store_order *s, int64_t stream,
-                            int64_t judged);
-/* Streams in which a wait had ended at `judged`, some more than once; returns how many. */
-int store_buffered_due(struct store_order *s, int64_t judged, int max,
+                            int64_t clock);
+/* Streams in which a wait had ended at `clock`, some more than once; returns how many. */
+int store_buffered_due(struct store_order *s, int64_t clock, int max,
                        int64_t *streams);
 /* In time order: let no event of this source wait longer than until `due`. */
-void store_buffered_hasten(struct store_order *s, const char *source,
-                           int64_t due);
+void store_buffered_shorten_waits(struct store_order *s, const char *source,
+                                  int64_t due);
 /* When the next wait of any kind ends; INT64_MAX: no event waits. */
 int64_t store_next_due(struct store_order *s);
 
@@ -111,13 +112,14 @@ void store_gap_done(struct store_order *s);
 void store_gap_span(struct store_order *s, int64_t id, struct span span);
 void store_gap_end(struct store_order *s, int64_t id, int status,
                    int64_t closed_ms, const char *note);
-/* A gap whose wait had ended at `judged`: its id, and its stream; 0: none. */
-int64_t store_gap_due(struct store_order *s, int64_t judged, int64_t *stream);
+/* A gap whose wait had ended at `clock`: its id, and its stream; 0: none. */
+int64_t store_gap_due(struct store_order *s, int64_t clock, int64_t *stream);
 /* End all open gaps of a stream, and separate all gaps from it; returns how many were open. */
-int store_gaps_leave(struct store_order *s, int64_t stream, int status,
-                     int64_t closed_ms, const char *note);
+int store_gaps_skip_all(struct store_order *s, int64_t stream, int status,
+                        int64_t closed_ms, const char *note);
 /* Let no open gap of this source wait longer than until `due`. */
-void store_gaps_hasten(struct store_order *s, const char *source, int64_t due);
+void store_gaps_shorten_waits(struct store_order *s, const char *source,
+                              int64_t due);
 void store_gap_figures(struct store_order *s, int64_t *open,
                        int64_t *oldest_ms);
 int64_t store_gap_count(struct store_order *s, const char *workspace);
