@@ -107,7 +107,7 @@ struct sequencer {
     int64_t looked_ms;      /* mono: last look at the disk and at retention */
     bool was_undone;        /* a turn was rolled back: dispatch nothing yet */
     bool disk_low;          /* the disk is below its mark: take no events */
-    size_t turn;            /* the endpoint that dispatch.c serves next */
+    size_t next_endpoint;   /* the endpoint that dispatch.c serves next */
     size_t watch_turn;      /* the endpoint that watch.c looks at next */
     int64_t watched_ms;     /* mono: the last look of watch.c */
     bool crowded; /* deliveries wait because their endpoint's window is full */
@@ -117,10 +117,10 @@ struct sequencer {
     int64_t purged_to; /* retention has checked the events up to this one */
     /* mono: the last look for rows that dlqd has acknowledged */
     int64_t dead_letters_ms;
-    /* There may be deliveries that wait to be reopened (replay.h); mono: the last look for
-     * them; the event up to which that came. */
-    bool reopenings;
-    int64_t reopenings_ms, reopenings_after;
+    bool reopenings;       /* deliveries may wait to be reopened (replay.h) */
+    int64_t reopenings_ms; /* mono: the last look for them */
+    /* that look has checked the events up to this one */
+    int64_t reopenings_after;
     int64_t metrics[METRIC_COUNT];
 };
 

@@ -151,7 +151,7 @@ static gr_rc take_dropped(struct deliverer *d, uint64_t n, struct bytes msg)
     if (wire_get_dropped(&w, msg) != GR_OK || w.event_id.n > EVENT_ID_BYTES)
         return GR_REFUSE;
     wire_copy(event_id, sizeof event_id, w.event_id);
-    /* The sequencer waits for a response also from a deliverer that does not know the grant
+    /* The sequencer waits for a response even if this deliverer does not know the grant
      * yet. */
     g = own_grants_take(d, w.grant, w.endpoint);
     if (g->state != GRANT_OPEN)

@@ -1,5 +1,5 @@
 /* task_messages: applies the messages of the durable link from the sequencer: a new task, the
- * end of a grant, a delivery that is final elsewhere, an operator's retry, a question.
+ * end of a grant, a delivery that is final elsewhere, an operator's retry, a check.
  *
  * The link calls these inside the turn's transaction, in the order of the numbers. A task may
  * stay in memory only; until it is on disk or has ended, the link's cursor stays before its

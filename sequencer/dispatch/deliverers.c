@@ -46,7 +46,7 @@ bool deliverer_is_here(const struct sequencer *q,
 void deliverers_load(struct sequencer *q)
 {
     for (size_t i = 0; i < q->deliverer_count; i++) {
-        q->deliverers[i]->out = 0;
+        q->deliverers[i]->in_window = 0;
         q->deliverers[i]->store = 0;
     }
     store_deliverers(q->store, on_deliverer_row, q);
@@ -93,7 +93,8 @@ static void judge_disk(struct sequencer *q, struct deliverer_peer *d,
 static void judge_health(struct sequencer *q, struct deliverer_peer *d,
                          uint64_t epoch, int64_t now)
 {
-    /* A deliverer that leaves sends no heartbeats: it released grants for another reason. */
+    /* Its heartbeats continue, so it is not stopping. It released its grants because its link
+     * was rewound. */
     if (d->leaving_epoch == epoch)
         d->leaving_epoch = 0;
     if (d->epoch == epoch && now - d->heartbeat_ms <= grant_lease_ms() &&
@@ -175,7 +176,7 @@ static gr_rc send_granted(struct sequencer *q, const struct deliverer_peer *d,
         .stamp_ms = d->stamp_ms,
         .grant = e->grant,
         .endpoint = wire_text(e->name),
-        .config = (struct bytes){e->carried.data, e->carried.len},
+        .config = (struct bytes){e->encoded_config.data, e->encoded_config.len},
         .healthy = e->healthy,
         .held_since_ms = endpoint_held_ms(e),
         .held_status = (uint64_t)e->held_status,

@@ -3,7 +3,7 @@
  * deliverers_heartbeat() is called for each heartbeat, inside the turn's transaction;
  * deliverers_flush() responds after its commit. A deliverer is known from its first
  * heartbeat, or from a row that names it, until the process ends. After a crash the times
- * of heartbeats are unknown, and the deliverers are given their lease once more. */
+ * of heartbeats are unknown: silence counts from the start. */
 #ifndef SEQUENCER_DELIVERERS_H
 #define SEQUENCER_DELIVERERS_H
 
@@ -19,16 +19,16 @@ struct deliverer_peer {
     char inbox[INBOX_MAX_BYTES + 1];
     uint64_t store, epoch;
     int64_t stamp_ms;     /* of its last heartbeat, on its own clock */
-    int64_t heartbeat_ms; /* mono: when that came; 0: not in this start */
-    int64_t acked_ms;     /* mono: our last heartbeat_ack, or our start */
-    /* mono: since when it has sent heartbeats without a break */
+    int64_t heartbeat_ms; /* awake: when that came; 0: not in this start */
+    int64_t acked_ms;     /* awake: our last heartbeat_ack, or our start */
+    /* awake: since when it has sent heartbeats without a break */
     int64_t healthy_ms;
     /* in this epoch it released grants by itself: grant it nothing */
     uint64_t leaving_epoch;
     bool heartbeat_ack_pending;
     uint64_t *unconfigured; /* grants of which it needs the configuration */
     size_t unconfigured_count;
-    int64_t out;       /* its tasks, without scheduled retries */
+    int64_t in_window; /* its tasks, without scheduled retries */
     int64_t out_bytes; /* of these, estimated */
     /* watch.c: tasks with link numbers below watch_n were queued long ago; those below
      * watch_next had been queued at watch_ms (awake). */

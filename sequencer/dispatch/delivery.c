@@ -56,7 +56,7 @@ static void check(const struct endpoint *e, const struct delivery *d)
     assert(!d->behind || d->status == DELIVERY_WAITING);
     assert(d->status != DELIVERY_DEAD || *d->reason);
     assert(d->died < d->generation && d->earlier <= d->attempts);
-    assert(e->out >= 0 && (!e->owner || e->owner->out >= 0));
+    assert(e->in_window >= 0 && (!e->owner || e->owner->in_window >= 0));
 #else
     (void)e;
     (void)d;
@@ -237,17 +237,17 @@ static bool in_window(const struct endpoint *e, const struct delivery *d)
 
 static void enter_window(struct endpoint *e)
 {
-    e->out++;
-    e->owner->out++;
+    e->in_window++;
+    e->owner->in_window++;
 }
 
 static void leave_window(struct endpoint *e)
 {
     e->window.ended++;
-    if (e->out > 0)
-        e->out--;
-    if (e->owner && e->owner->out > 0)
-        e->owner->out--;
+    if (e->in_window > 0)
+        e->in_window--;
+    if (e->owner && e->owner->in_window > 0)
+        e->owner->in_window--;
 }
 
 /* A delivery becomes final. It keeps its grant if the deliverer has a copy to drop. */

@@ -26,8 +26,9 @@ enum {
 static bool has_capacity(const struct sequencer *q, const struct endpoint *e)
 {
     return e->grant && e->owner && e->settings && !e->revoking &&
-           !e->sweeping && e->laning == SETTLED && e->out < e->window.size &&
-           e->owner->out < OWNER_MAX_COUNT &&
+           !e->sweeping && e->laning == SETTLED &&
+           e->in_window < e->window.size &&
+           e->owner->in_window < OWNER_MAX_COUNT &&
            e->owner->out_bytes < OWNER_MAX_BYTES &&
            links_backlog(q->d.links, e->owner->name) < LINK_COUNT;
 }
@@ -42,20 +43,21 @@ bool dispatch_at_once(const struct sequencer *q, const struct endpoint *e)
 static int dispatch_lanes(struct sequencer *q, struct endpoint *e, int max)
 {
     struct ready_row rows[PER_LANE];
-    bool from_the_first = e->turn == INT64_MIN;
+    bool from_the_first = e->last_lane == INT64_MIN;
     int given = 0;
 
     while (given < max && has_capacity(q, e)) {
         int want = max - given < PER_LANE ? max - given : PER_LANE;
         int n, i = 0;
 
-        if (e->turn == INT64_MIN)
+        if (e->last_lane == INT64_MIN)
             e->round_end = lanes_round_end(q, e);
-        n = store_ready(q->store, e->id, e->turn, e->round_end, want, rows);
+        n = store_ready(q->store, e->id, e->last_lane, e->round_end, want,
+                        rows);
 
         for (; i < n && has_capacity(q, e); i++, given++) {
             delivery_dispatch(q, e, rows[i].event, rows[i].next_ms);
-            e->turn = rows[i].lane;
+            e->last_lane = rows[i].lane;
         }
         if (n > 0) {
             from_the_first = false;
@@ -63,7 +65,7 @@ static int dispatch_lanes(struct sequencer *q, struct endpoint *e, int max)
             e->waiting = false;
             break;
         } else {
-            e->turn = INT64_MIN;
+            e->last_lane = INT64_MIN;
             from_the_first = true;
         }
     }
@@ -108,7 +110,8 @@ static int dead_letter_waiting(struct sequencer *q, struct endpoint *e, int max)
 /* Deliveries wait because its window is full. */
 static bool is_crowded(const struct endpoint *e)
 {
-    return e->waiting && e->grant && e->settings && e->out >= e->window.size;
+    return e->waiting && e->grant && e->settings &&
+           e->in_window >= e->window.size;
 }
 
 /* serve() has something to do for it. */
@@ -148,35 +151,35 @@ static void look_at_windows(struct sequencer *q)
         window_look(&e->window, q->d.loop.awake_ms,
                     links_round_trip_ms(q->d.links, e->owner->name),
                     e->settings->max_in_flight);
-        e->owner->out_bytes += e->out * e->window.bytes;
+        e->owner->out_bytes += e->in_window * e->window.bytes;
     }
 }
 
 int dispatch_work(struct sequencer *q)
 {
-    int left = PER_TURN, subscribed = 0, share;
+    int left = PER_TURN, busy = 0, share;
     size_t count = q->endpoint_count;
 
     look_at_windows(q);
     for (size_t i = 0; i < count; i++)
-        subscribed += has_deliveries_to_send(q, &q->endpoints[i]);
-    share = subscribed ? PER_TURN / subscribed : 0;
+        busy += has_deliveries_to_send(q, &q->endpoints[i]);
+    share = busy ? PER_TURN / busy : 0;
     if (share < SHARE_MIN)
         share = SHARE_MIN;
     /* The next turn begins with the first endpoint that this one did not reach. */
-    for (size_t k = 0; subscribed > 0 && k < count && left > 0; k++) {
-        struct endpoint *e = &q->endpoints[q->turn++ % count];
+    for (size_t k = 0; busy > 0 && k < count && left > 0; k++) {
+        struct endpoint *e = &q->endpoints[q->next_endpoint++ % count];
 
         if (has_deliveries_to_send(q, e))
             left -= serve(q, e, share < left ? share : left);
     }
-    subscribed = 0;
+    busy = 0;
     q->crowded = false;
     for (size_t i = 0; i < count; i++) {
         q->crowded = q->crowded || is_crowded(&q->endpoints[i]);
-        subscribed += has_deliveries_to_send(q, &q->endpoints[i]);
+        busy += has_deliveries_to_send(q, &q->endpoints[i]);
     }
-    return subscribed ? 0 : -1;
+    return busy ? 0 : -1;
 }
 
 /* ---- messages to deliverers, as they leave ---- */

@@ -25,13 +25,13 @@ enum {
 
 struct dispatch_window {
     int64_t size;      /* tasks; 0: not yet set */
-    int64_t looked_ms; /* mono: last look; 0: none yet */
+    int64_t looked_ms; /* awake: last look; 0: none yet */
     int64_t ended;     /* deliveries that ended since then */
     int64_t per_s;     /* the rate: rises at once, falls by an eighth a look */
     int64_t bytes;     /* a task, on average; 0: none has been sent */
 };
 
-/* The window as of `now_ms` (mono). `round_trip_ms` of the link; 0: not known. */
+/* The window as of `now_ms` (awake). `round_trip_ms` of the link; 0: not known. */
 void window_look(struct dispatch_window *w, int64_t now_ms,
                  int64_t round_trip_ms, int max_in_flight);
 /* A task of this size was sent. */

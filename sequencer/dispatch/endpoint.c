@@ -345,8 +345,8 @@ static struct endpoint *endpoint_new(struct sequencer *q, int64_t id,
                            .sweeping = true,
                            .waiting = true,
                            .ordered = -1,
-                           .turn = INT64_MIN};
-    buf_init(&e->carried, ENDPOINT_CONFIG_MAX_BYTES);
+                           .last_lane = INT64_MIN};
+    buf_init(&e->encoded_config, ENDPOINT_CONFIG_MAX_BYTES);
     wire_copy(e->name, sizeof e->name, wire_text(name));
     lookup_put(&q->names, lookup_text(e->name), q->endpoint_count - 1);
     return e;
@@ -423,15 +423,15 @@ void endpoints_load(struct sequencer *q)
         e->halts = store_halt_count(q->lanes, e->id);
         if (!e->grant)
             continue;
-        e->out = store_count_in_flight(q->store, e->id, e->grant);
-        e->owner->out += e->out;
+        e->in_window = store_count_in_flight(q->store, e->id, e->grant);
+        e->owner->in_window += e->in_window;
     }
 }
 
 void endpoints_unload(struct sequencer *q)
 {
     for (size_t i = 0; i < q->endpoint_count; i++)
-        buf_fini(&q->endpoints[i].carried);
+        buf_fini(&q->endpoints[i].encoded_config);
     free(q->endpoints);
     lookup_fini(&q->names);
     lookup_fini(&q->grants);

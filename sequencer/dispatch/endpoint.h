@@ -52,23 +52,23 @@ struct endpoint {
     int64_t gone_after;
     struct deliverer_peer *owner;
     uint64_t grant;
-    int64_t config;     /* digest of `carried` */
-    struct buf carried; /* the configuration, encoded */
+    int64_t config;            /* digest of `encoded_config` */
+    struct buf encoded_config; /* the configuration, encoded */
     bool lossy; /* its owner may have crashed: a result may be missing */
     /* the last ended grant of which all results are known */
     uint64_t complete_grant;
     bool revoke;          /* to be revoked in the next turn */
     bool revoking;        /* its grant is revoked: dispatch nothing under it */
     bool granted_pending; /* `granted` is to be sent to its owner */
-    int64_t out;          /* tasks at its owner, without scheduled retries */
-    struct dispatch_window window; /* limits `out` */
+    int64_t in_window;    /* tasks at its owner, without scheduled retries */
+    struct dispatch_window window; /* limits `in_window` */
     bool waiting;                  /* there may be deliveries to dispatch */
     bool sweeping;          /* there may be deliveries under ended grants */
     struct out_row watched; /* watch.c: the last row that it looked at */
     /* Lanes (lanes.c). */
     int ordered; /* enum order_lanes of its deliveries; -1: they are being moved */
     /* the last lane that had its turn; INT64_MIN: begin a round */
-    int64_t turn;
+    int64_t last_lane;
     int64_t round_end; /* the last lane of this round */
     enum { SETTLED, COLLECTING, LINING_UP } laning;
     int64_t lined_up; /* while LINING_UP: lanes up to this one have a head */

@@ -40,14 +40,14 @@ struct endpoint *grants_endpoint_under(struct sequencer *q, uint64_t grant,
 static void end_grant(struct sequencer *q, struct endpoint *e)
 {
     if (e->owner) {
-        e->owner->out -= e->out;
-        if (e->owner->out < 0)
-            e->owner->out = 0;
+        e->owner->in_window -= e->in_window;
+        if (e->owner->in_window < 0)
+            e->owner->in_window = 0;
     }
     lookup_drop(&q->grants, e->grant, (size_t)(e - q->endpoints));
     e->owner = NULL;
     e->grant = 0;
-    e->out = 0;
+    e->in_window = 0;
     e->revoke = e->revoking = e->granted_pending = false;
     e->sweeping = true;
     store_endpoint_set(q->store, e->id, "", 0, 0);
@@ -66,7 +66,7 @@ void grants_end_all(struct sequencer *q, struct deliverer_peer *d,
             count++;
         }
     }
-    d->out = 0;
+    d->in_window = 0;
     if (count)
         log_warn(NULL, "grants ended", LS("deliverer", d->name),
                  LI("endpoints", count), LS("reason", why));
@@ -137,7 +137,7 @@ static int64_t digest_of(const struct endpoint *e)
 {
     uint8_t raw[SHA256_BYTES];
 
-    sha256((struct bytes){e->carried.data, e->carried.len}, raw);
+    sha256((struct bytes){e->encoded_config.data, e->encoded_config.len}, raw);
     return (int64_t)(get_le64(raw) & INT64_MAX);
 }
 
@@ -242,8 +242,8 @@ static void judge_silence(struct sequencer *q)
         if (q->d.priority_empty && !d->heartbeat_ack_pending &&
             q->d.loop.awake_ms - d->acked_ms > q->silence_ms)
             grants_end_all(q, d,
-                           "no heartbeat of it came for its lease and the "
-                           "longest attempt");
+                           "it has sent no heartbeat for longer than lease, "
+                           "longest attempt and margin");
     }
 }
 
@@ -293,7 +293,7 @@ void grants_forget_settings(struct sequencer *q)
 
 /* Give each endpoint its settings, and index the subscriptions. Returns the longest timeout of
  * all. */
-static int64_t match(struct sequencer *q, const struct settings *s)
+static int64_t apply_settings(struct sequencer *q, const struct settings *s)
 {
     int64_t longest_ms = LONGEST_MIN_MS;
     size_t all = s->endpoint_count + s->backfill_count;
@@ -309,8 +309,8 @@ static int64_t match(struct sequencer *q, const struct settings *s)
         e->changed |= e->gone_after != 0;
         e->gone_after = 0;
         slots[i] = (size_t)(e - q->endpoints);
-        buf_reset(&e->carried); /* all that its deliverer needs */
-        endpoint_config_encode(es, &e->carried);
+        buf_reset(&e->encoded_config); /* all that its deliverer needs */
+        endpoint_config_encode(es, &e->encoded_config);
         if (es->timeout_ms > longest_ms)
             longest_ms = es->timeout_ms;
     }
@@ -324,7 +324,7 @@ void grants_configure(struct sequencer *q, const struct settings *s)
     if (endpoints_forget_gone(q))
         grants_undo(q);
     grants_forget_settings(q);
-    keep_longest(q, match(q, s));
+    keep_longest(q, apply_settings(q, s));
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
 

@@ -47,7 +47,7 @@ static void ask(struct sequencer *q, struct endpoint *e,
 
     if (!late || r->out_n >= e->owner->watch_n)
         return;
-    /* Of a final delivery it has a copy to drop: tell it again. */
+    /* If the delivery is final, the deliverer has a copy to drop: send `dropped` again. */
     links_put(q->d.links, e->owner->name,
               r->status < DELIVERY_DELIVERED ? WIRE_KIND_CHECK
                                              : WIRE_KIND_DROPPED,

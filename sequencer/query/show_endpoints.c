@@ -107,8 +107,8 @@ static json_t *endpoint_json(struct sequencer *q, const struct endpoint *e)
         json_time(e->failing_ms), "ordered",
         e->settings ? ordered[e->settings->ordered] : "none", "owner",
         e->owner ? json_string(e->owner->name) : json_null(), "in_flight",
-        (json_int_t)e->out, "waiting", (json_int_t)waiting, "waiting_more",
-        waiting >= COUNT_MAX, "retrying",
+        (json_int_t)e->in_window, "waiting", (json_int_t)waiting,
+        "waiting_more", waiting >= COUNT_MAX, "retrying",
         (json_int_t)store_count_retrying(q->store, e->id, e->grant, COUNT_MAX),
         "halted_lanes", (json_int_t)e->halts);
 

@@ -104,7 +104,7 @@ static void add(int64_t n, int status, bool behind)
     run(event);
     run(row);
     if (status == DELIVERY_IN_FLIGHT)
-        endpoint.out = owner.out = endpoint.out + 1;
+        endpoint.in_window = owner.in_window = endpoint.in_window + 1;
     free(event);
     free(row);
 }
@@ -159,7 +159,7 @@ static bool is_refused(int from, int to)
         d.generation = 1;
         if (from == DELIVERY_IN_FLIGHT || from == DELIVERY_RETRYING)
             d.grant_id = GRANT;
-        endpoint.out = owner.out = 1;
+        endpoint.in_window = owner.in_window = 1;
         delivery_move(&q, &endpoint, &d, to, &reported);
         _exit(0);
     }
@@ -198,14 +198,14 @@ static void a_dispatched_delivery_takes_a_slot(void **state)
     add(2, DELIVERY_WAITING, false);
     delivery_dispatch(&q, &endpoint, 1, 0);
     is(1, DELIVERY_IN_FLIGHT, GRANT, false);
-    assert_int_equal(endpoint.out, 1);
+    assert_int_equal(endpoint.in_window, 1);
     q.d.loop.now_ms = 1000;
     delivery_dispatch(&q, &endpoint, 2, 2000); /* its retry waits there */
     is(2, DELIVERY_RETRYING, GRANT, false);
-    assert_int_equal(endpoint.out, 1);
+    assert_int_equal(endpoint.in_window, 1);
     move(1, DELIVERY_RETRYING, &reported);
-    assert_int_equal(endpoint.out, 0);
-    assert_int_equal(owner.out, 0);
+    assert_int_equal(endpoint.in_window, 0);
+    assert_int_equal(owner.in_window, 0);
     move(2, DELIVERY_WAITING, &reported);
     is(2, DELIVERY_WAITING, 0, false);
     assert_true(endpoint.waiting);
@@ -223,11 +223,11 @@ a_copy_that_is_out_keeps_slot_and_lane_until_it_is_gone(void **state)
     move(1, DELIVERY_DEAD, &decided);
     is(1, DELIVERY_DEAD, GRANT, false);
     is(2, DELIVERY_WAITING, 0, true);
-    assert_int_equal(endpoint.out, 1);
+    assert_int_equal(endpoint.in_window, 1);
     d = row_of(1);
     delivery_copy_gone(&q, &endpoint, &d);
     delivery_fini(&d);
-    assert_int_equal(endpoint.out, 0);
+    assert_int_equal(endpoint.in_window, 0);
     is(1, DELIVERY_DEAD, 0, false);
     is(2, DELIVERY_WAITING, 0, false);
 }
@@ -238,7 +238,7 @@ static void a_retry_that_is_dropped_takes_a_slot_until_then(void **state)
     add(1, DELIVERY_RETRYING, false);
     move(1, DELIVERY_DELIVERED, &(struct delivery_cause){0});
     is(1, DELIVERY_DELIVERED, GRANT, false);
-    assert_int_equal(endpoint.out, 1);
+    assert_int_equal(endpoint.in_window, 1);
 }
 
 static void a_reported_end_lets_the_next_of_the_lane_go(void **state)
@@ -249,7 +249,7 @@ static void a_reported_end_lets_the_next_of_the_lane_go(void **state)
     move(1, DELIVERY_DELIVERED, &reported);
     is(1, DELIVERY_DELIVERED, 0, false);
     is(2, DELIVERY_WAITING, 0, false);
-    assert_int_equal(endpoint.out, 0);
+    assert_int_equal(endpoint.in_window, 0);
 }
 
 /* The endpoint may be configured again before all of its deliveries are dead. */
