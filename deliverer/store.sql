@@ -17,8 +17,8 @@ CREATE TABLE grants (
   released_n INTEGER NOT NULL         -- the number of its `released` in the log to the sequencer
 ) STRICT;
 
--- Tasks that are not finished. A task that finishes in the turn in which it was received has no
--- row. One that was in flight at a crash is tried again, with the same webhook-id.
+-- Tasks that have not ended. A task gets its row about 500 ms after it was received (rows.c),
+-- so most tasks end without one. One that was in flight at a crash is tried again, with the same webhook-id.
 CREATE TABLE tasks (
   n        INTEGER PRIMARY KEY,
   grant_id INTEGER NOT NULL,

@@ -2,14 +2,13 @@
  * docs/ARCHITECTURE.md ("Work: grants") describes the protocol.
  *
  * A deliverer may begin attempts until `lease` after the *sending* of the last
- * heartbeat that was answered, by its own CLOCK_BOOTTIME. The sequencer ends the
+ * heartbeat that was acknowledged, by its own CLOCK_BOOTTIME. The sequencer ends the
  * grants of a deliverer whose last response it sent longer ago than
  * grant_silence_ms(). Both constants are part of the protocol: change them only
  * when no two versions run side by side.
  *
  * An endpoint's timeout is at most LONGEST_ATTEMPT_MS (endpoint_settings.h). The sequencer
- * may count with the longest timeout that it has sent to that deliverer since its start, or
- * simply with LONGEST_ATTEMPT_MS.
+ * stores the longest attempt that its configurations allow, and counts with that.
  *
  * A `released` for a present grant that was not revoked: the deliverer gives its work
  * back by itself, because it stops (then it sends no more heartbeats) or because its

@@ -1,9 +1,10 @@
 /* schema: every frame and message that crosses a process boundary, declared once. wire.h makes
  * structs, encoders, strict decoders and docs/WIRE.md from it.
  *
- * On the wire each is a msgpack array [kind, version, field, …] in this order. Kind numbers,
- * field order and meaning never change: a change adds a new version below the old one, and the
- * old reader stays until no store can hold such a message (tests/golden has the bytes of each).
+ * On the wire each is a msgpack array [kind, version, field, …] in this order.
+ * Kind numbers and the meaning of a field never change. A change of the fields raises the
+ * version of the kind, and a process decodes one version of each kind (CONTRIBUTING.md,
+ * "Change a message between processes"; tests/golden has the bytes of each).
  *
  * Field types: u64, i64, str (UTF-8 not required, no NUL), bin. A decoded str or bin borrows
  * from the frame. */
@@ -206,7 +207,7 @@
     F(u64, last_http_status, "")                                         \
     F(str, last_error, "")                                               \
     F(bin, last_response, "")                                            \
-    F(bin, headers, "all that came with the event")                      \
+    F(bin, headers, "all headers of the request")                        \
     F(bin, body, "")
 
 #define WIRE_RECOVERED(F) /* sequencer -> dlqd: it was delivered after all */ \
@@ -228,7 +229,7 @@
     F(u64, previous, "")                                                     \
     F(str, clock, "")                                                        \
     F(u64, attempts, "")                                                     \
-    F(bin, headers, "all that came with the event")                          \
+    F(bin, headers, "all headers of the request")                            \
     F(bin, body, "")
 
 #define WIRE_DECIDED(                                             \
@@ -268,7 +269,7 @@
     F(i64, received_ms, "")                                                \
     F(u64, sequence, "")                                                   \
     F(str, clock, "")                                                      \
-    F(bin, headers, "all that came with the event")                        \
+    F(bin, headers, "all headers of the request")                          \
     F(bin, body, "")
 
 /* ---- records: inside a bin field ---- */

@@ -116,7 +116,8 @@ enum { LONGEST_ATTEMPT_MS = 5 * MINUTE_MS };
       "certificates, when the system's are not sufficient",                    \
       .section = &tls_section, .flags = CONF_OPTIONAL)                         \
     X(F, SEQUENCER, OWN, boolean, enabled, "enabled", "true",                  \
-      "`false`: the endpoint gets no new events")
+      "`false`: the endpoint gets no new events, and its open "                \
+      "deliveries wait")
 
 /* The list for a retry policy, without its name. All of it goes to the deliverer, inside of
  * its endpoint's configuration. A member is 0 if the kind of backoff does not use it, or if
