@@ -6,8 +6,9 @@
  *   json:  {"time":"…","level":"info","process":"deliverer-1","event":"evt_…","what":"delivered","endpoint":"crm","attempt":1}
  *
  * A level says what follows: after debug and info, nothing; after warn, the process goes on
- * although a peer or its data is bad; after error it ends, because it cannot keep a promise
- * (die()). A log pipe without a reader never blocks the process: lines are dropped and
+ * although a peer or its data is bad; an error needs a person: a process that cannot keep a
+ * promise ends after it (die()); an endpoint that is held or a damaged row does not end the
+ * process. A log pipe without a reader never blocks the process: lines are dropped and
  * counted.
  *
  * Lines that name an event come as fast as events do. So each process writes at most

@@ -629,13 +629,13 @@ static void open_plan(struct daemon *d)
  * all processes no peer has newer rows, so each start from a copy handles it here. */
 static void begin_as_copy(struct daemon *d)
 {
-    char since[RFC3339_BYTES];
+    int64_t since_ms = db_copied_ms(d->db);
 
-    rfc3339(since, db_copied_ms(d->db));
     log_warn(NULL,
-             "this database is a restored copy: data stored after that time is "
-             "lost here, unless another process still has it",
-             LS("since", db_copied_ms(d->db) > 1 ? since : "unknown"),
+             "this database is a restored copy: data stored after the copy was "
+             "made is lost here, unless another process still has it",
+             /* 1: unknown, then the field is left out */
+             LT("since_at", since_ms > 1 ? since_ms : 0),
              LS("file", db_path(d->db)),
              LS("copied_by", db_stamped(d->db) ? "grapnel" : "something else"));
     db_begin(d->db);

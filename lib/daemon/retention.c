@@ -41,10 +41,8 @@ static void begin_spans(struct spans *s, struct db *db)
 
 static void log_step(int64_t last_ms, int64_t now_ms)
 {
-    char last[RFC3339_BYTES];
     int64_t by_ms = now_ms - last_ms;
 
-    rfc3339(last, last_ms);
     if (by_ms > 0 && by_ms < DAY_MS)
         return;
     log_warn(NULL,
@@ -52,8 +50,8 @@ static void log_step(int64_t last_ms, int64_t now_ms)
                  ? "this process was down for long, or the clock was changed; "
                    "the time since it last ran does not count for retention"
                  : "the clock is behind the time when this process last ran; "
-                   "retention counts only the time that it has run",
-             LS("ran_last", last), LI("step_s", by_ms / SECOND_MS));
+                   "stored data ages only while the process runs",
+             LT("ran_last_at", last_ms), LI("step_ms", by_ms));
 }
 
 void retention_open(struct retention *r, struct db *db, int64_t now_ms)

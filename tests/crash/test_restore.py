@@ -125,7 +125,7 @@ class Restore(RigTest):
             said = [line for line in daemon.log().splitlines()
                     if "this database is a restored copy" in line]
             self.assertEqual(len(said), 1, daemon.name)
-            self.assertRegex(said[0], r"since=\"?20\d\d-")
+            self.assertRegex(said[0], r"since_at=20\d\d-")
         rig.stop()
         rig.start()
         self.delivered(rig, self.some(rig, 20))
