@@ -82,7 +82,8 @@ static const struct metric metrics[] = {
          "how often an endpoint was disabled because of its responses"},
     [METRIC_LANES_HALTED] = {"grapnel_lanes_halted", METRIC_GAUGE,
                              "dead letters",
-                             "dead letters that halt their lane"},
+                             "dead letters that stop the later events of their "
+                             "workspace or endpoint (`on_dead: halt`)"},
     [METRIC_GRANTS] = {"grapnel_grants_total", METRIC_COUNTER, "grants",
                        "grants that were given to deliverers"},
     [METRIC_GRANTS_ENDED] =
@@ -134,7 +135,8 @@ static const struct metric_family families[] = {
                  "endpoint. It leaves out deliveries that waited for an "
                  "operator or the guard: retried dead letters, events that "
                  "were sent again, endpoints that were paused, disabled, off "
-                 "or held, and halted lanes",
+                 "or held, and events behind a dead letter with "
+                 "`on_dead: halt`",
          .labels = {"endpoint"},
          .per = 1000,
          .bounds = metric_latency_bounds_ms},

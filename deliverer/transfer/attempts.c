@@ -83,7 +83,7 @@ static void update_throttle(struct deliverer *d, struct transfer *f)
         log_error(
             NULL,
             "an endpoint that worked now refuses every event; its deliveries "
-            "are held, and one at a time is sent until one is accepted",
+            "are held, and one at a time is sent until it works again",
             LS("endpoint", g->name), LN("http_status", e->throttle.hold.status),
             LI("refusals", HOLD_REFUSALS));
         break;
@@ -92,7 +92,7 @@ static void update_throttle(struct deliverer *d, struct transfer *f)
         e->recovered_ms = 0;
         log_warn(NULL,
                  "an endpoint fails continuously; it gets one attempt at a "
-                 "time until one succeeds",
+                 "time until it works again",
                  LS("endpoint", g->name), LI("failures", BREAKER_FAILURES));
         break;
     case THROTTLE_RECOVERED:

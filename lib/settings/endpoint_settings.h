@@ -74,8 +74,10 @@ enum { LONGEST_ATTEMPT_MS = 5 * MINUTE_MS };
       "the response, at most 5m",                                              \
       .min = 1, .max = LONGEST_ATTEMPT_MS)                                     \
     X(F, DELIVERER, SHARED, duration, connect_timeout_ms, "connect_timeout",   \
-      "5s", "the time limit for connecting, including TLS", .min = 1,          \
-      .max = LONGEST_ATTEMPT_MS)                                               \
+      "5s",                                                                    \
+      "the time limit for connecting, including TLS, at most 5m; never "       \
+      "longer than `timeout`",                                                 \
+      .min = 1, .max = LONGEST_ATTEMPT_MS)                                     \
     X(F, DELIVERER, SHARED, int, max_in_flight, "max_in_flight", "32",         \
       "the maximum number of attempts at the same time", .min = 1,             \
       .max = 10000)                                                            \
@@ -94,14 +96,17 @@ enum { LONGEST_ATTEMPT_MS = 5 * MINUTE_MS };
       "hour. Default: no limit")                                               \
     X(F, DELIVERER, SHARED, boolean, breaker, "breaker", "true",               \
       "the circuit breaker: after five failures in a row, send one "           \
-      "attempt at a time until one succeeds, then deliver the waiting "        \
-      "events at a growing rate. `false`: retry each delivery at its "         \
-      "own time")                                                              \
+      "attempt at a time until the endpoint accepts an event or rejects "      \
+      "one event alone (400, 409, 413, 415, 422), then deliver the "           \
+      "waiting events at a growing rate. `false`: retry each delivery "        \
+      "at its own time")                                                       \
     X(F, DELIVERER, SHARED, switch, guard, "guard", "on",                      \
       "`on`: after an endpoint that worked before has refused ten "            \
       "events in a row with the same final status, hold its "                  \
       "deliveries, alert, and send one at a time until one is "                \
-      "accepted. `off`: each refusal becomes a dead letter")                   \
+      "accepted, or refused with 400, 409, 413, 415 or 422 when that is "      \
+      "not the status of the hold. `off`: each refusal becomes a dead "        \
+      "letter")                                                                \
     X(F, SEQUENCER, OWN, duration, disable_after_ms, "disable_after", "5d",    \
       "disable the endpoint after it has failed continuously for this "        \
       "long, and for at least its retry budget; outages of Grapnel do "        \
