@@ -28,7 +28,7 @@ seconds() { # of a duration such as 20s, 5m, 500ms
     *s) echo "${1%s}" ;;
     *m) echo $((${1%m} * 60)) ;;
     *h) echo $((${1%h} * 3600)) ;;
-    *) die "$config: shutdown_grace: $1 is no duration" ;;
+    *) die "$config: shutdown_grace: $1 is not a duration; write 20s or 5m" ;;
   esac
 }
 
