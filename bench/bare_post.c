@@ -1,7 +1,7 @@
 /* bare-post: libcurl alone, as fast as it goes: the same body over and over to
  * one URL, so many requests at once, each handle used again, one thread with
- * one epoll. What a deliverer could be if it kept nothing, signed nothing and
- * asked nobody.
+ * one epoll. It shows how fast a deliverer could be if it stored and signed nothing
+ * and had no sequencer.
  *
  *   bare-post URL COUNT AT_ONCE BODY_BYTES [HEADER...]
  *

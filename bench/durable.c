@@ -1,12 +1,12 @@
-/* durable: the least that an ingress has to do which keeps what it takes.
+/* durable: the smallest server that stores requests before it responds, for comparison.
  *
  *   durable FILE SECRET
  *
- * libmicrohttpd reads a POST; its HMAC is compared; the bodies of all who came
- * meanwhile are written with one pwrite() and one fdatasync(), in a thread, while
- * the next are read; then they are answered. Nothing else: no look at a header but
- * the signature, no ids, no rows, nothing that could be found again. FILE is
- * written over and over, so that not even its length changes.
+ * libmicrohttpd reads a POST, and the server compares its HMAC. The bodies of all
+ * waiting requests are written with one pwrite() and one fdatasync(), in a thread,
+ * while the next are read; then the responses are sent. It reads no header but the
+ * signature, and makes no ids and no rows, so no request can be found again. FILE is
+ * overwritten again and again, so that not even its length changes.
  *
  * bench/ingest runs it beside bare.c and our ingress: from bare.c to this is what the
  * disk costs on this machine, whatever the program; from this to our ingress is what
