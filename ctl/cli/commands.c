@@ -164,9 +164,11 @@ const struct command ctl_commands[] = {
         .summary = "search events",
         .help = "Status is accepted (stored by ingress, not yet processed by "
                 "the sequencer), buffered\n(waits for earlier events), routed, "
-                "done, duplicate, ignored, refused or expired. --id\ntakes the "
-                "provider's event id or delivery id (X-GitHub-Delivery, "
-                "X-Plane-Delivery …),\nand shows both.",
+                "done, duplicate, ignored, refused or expired.\nrouted: "
+                "deliveries are open; done: all deliveries have ended, also "
+                "as dead letters. --id\ntakes the provider's event id or "
+                "delivery id (X-GitHub-Delivery, X-Plane-Delivery …),\nand "
+                "shows both.",
         .examples = "  grapnel events --workspace acme --since 1h\n"
                     "  grapnel events --status refused --json\n",
         .options = {{"--workspace", "W", "of this workspace"},
@@ -328,7 +330,8 @@ const struct command ctl_commands[] = {
                     {"--workspace", "W",
                      "only of matching workspaces (* is any text)"},
                     {"--type", "T", "only of this type"},
-                    {"--reason", "R", "only dead letters with this reason"},
+                    {"--reason", "R",
+                     "only events with a dead letter of this reason"},
                     {"--limit", "N", "at most N (all)"},
                     {"--dry-run", NULL, "only count the events"},
                     {"--new-id", NULL, "as new events"},
