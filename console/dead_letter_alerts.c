@@ -111,7 +111,7 @@ static void notify_group(struct console *c, const struct alert_rule *rule,
 {
     struct alert_row row = {.rule = rule->name,
                             .subject = g->endpoint,
-                            .state = "told",
+                            .state = "notified",
                             .severity = rule_severity(rule->severity),
                             .since_ms = c->daemon.loop.now_ms,
                             .fired_ms = c->daemon.loop.now_ms,

@@ -4,7 +4,7 @@
 static const struct metric metrics[] = {
     [M_FRAMES] = {"grapnel_console_frames_total", METRIC_COUNTER, "frames",
                   "metrics frames that were received and forwarded"},
-    [M_SENSELESS] = {"grapnel_console_senseless_total", METRIC_COUNTER,
+    [M_SENSELESS] = {"grapnel_console_frames_invalid_total", METRIC_COUNTER,
                      "frames",
                      "received frames that were not valid metrics frames"},
     [M_SUBSCRIBERS] = {"grapnel_console_subscribers", METRIC_GAUGE, "monitors",
@@ -16,7 +16,7 @@ static const struct metric metrics[] = {
     [M_FRAMES_DROPPED] =
         {"grapnel_console_frames_dropped_total", METRIC_COUNTER, "frames",
          "frames that monitors lost because they read too slowly"},
-    [M_TOLD] = {"grapnel_notifications_told_total", METRIC_COUNTER,
+    [M_TOLD] = {"grapnel_notifications_sent_total", METRIC_COUNTER,
                 "notifications", "notifications that were sent successfully"},
     [M_NOT_TOLD] = {"grapnel_notifications_failed_total", METRIC_COUNTER,
                     "tries", "failed attempts to send a notification"},
@@ -84,10 +84,13 @@ static const struct metric_family families[] = {
 };
 
 static const struct control_command commands[] = {
-    {"trace", "id", "nothing: the console sees no event", console_ask_trace},
-    {"alerts", "limit", "pending and firing ones, then those that ended",
+    {"trace", "id",
+     "an empty timeline, because no event passes through the console",
+     console_ask_trace},
+    {"alerts", "limit", "pending and firing alerts, then those that have ended",
      console_ask_alerts},
-    {"alerts_test", "name", "tell its notifiers a test; waits for the outcome",
+    {"alerts_test", "name",
+     "sends a test to its notifiers and replies with the results",
      notifications_test},
     {0},
 };

@@ -7,7 +7,9 @@
 static const struct control_command commands[] = {
     {"trace", "id", "attempts of an event here, and its waiting deliveries",
      delivery_trace_event},
-    {"test", "config", "send a test event by this configuration; the exchange",
+    {"test", "config",
+     "sends a test event with this configuration; replies with request and "
+     "response",
      endpoint_test_ask},
     {0},
 };

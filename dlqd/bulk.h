@@ -1,4 +1,4 @@
-/* bulk: control commands that act on many dead letters at once, or count them. self: struct
+/* bulk: control commands for actions on many dead letters, and for counting them. self: struct
  * dlqd. */
 #ifndef DLQD_BULK_H
 #define DLQD_BULK_H
@@ -12,7 +12,7 @@ json_t *bulk_retry(void *self, json_t *args, char why[200]);
 /* dlq_resolve_all, dlq_discard_all: the same with a decision, which needs a `note`. */
 json_t *bulk_resolve(void *self, json_t *args, char why[200]);
 json_t *bulk_discard(void *self, json_t *args, char why[200]);
-/* dlq_count: how many would be affected; page by page as well. */
+/* dlq_count: counts the dead letters that match a filter, page by page. */
 json_t *bulk_count(void *self, json_t *args, char why[200]);
 /* dlq_stats: the number of dead letters by state; those in state dead also by endpoint, reason
  * and fault. */

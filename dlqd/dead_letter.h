@@ -10,9 +10,9 @@
  *          │ operator      ▲ late success
  *          └───▶ resolved, discarded
  *
- * Two transitions happen only after a process came back from an older copy of its database:
- * dead → dead (dlqd forgot the requeue between two generations) and recovered → dead (the
- * sequencer forgot the delivery, and failed at it). */
+ * Two transitions exist only after a restore from an older copy: dead → dead (dlqd's copy lacks
+ * the requeue between two generations) and recovered → dead (the sequencer's copy lacks the
+ * successful delivery, and its next one failed). */
 #ifndef DLQD_DEAD_LETTER_H
 #define DLQD_DEAD_LETTER_H
 
@@ -78,8 +78,8 @@ enum dead_letter_news {
 };
 
 /* `l` NULL: no dead letter has this id. A message is a duplicate only if generation and time
- * match: a restored sequencer can fail twice in one generation, and a dead letter that dlqd
- * takes for requeued would then wait forever. */
+ * match: a restored sequencer can dead-letter a delivery twice in one generation; if dlqd
+ * dropped the second message, the dead letter would stay requeued forever. */
 enum dead_letter_news dead_letter_died(const struct dead_letter *l,
                                        uint64_t generation, int64_t dead_ms);
 enum dead_letter_news dead_letter_recovered(const struct dead_letter *l,
@@ -90,7 +90,7 @@ bool dead_letter_may_retry(const struct dead_letter *l, char why[200]);
 bool dead_letter_may_decide(const struct dead_letter *l, char why[200]);
 
 /* The cause of a dead letter, by its reason: "endpoint" (it refused, or was unreachable),
- * "event" (it is unusable, or came too late), or "pipeline" (Grapnel, or its operation). */
+ * "event" (it is unusable, or came too late), or "pipeline" (Grapnel's or its operator's). */
 const char *dead_letter_fault(const char *reason);
 
 /* As `grapnel dlq --json` shows it. The caller owns it. */

@@ -98,23 +98,24 @@ static void keep_again(struct dlqd *d, struct dead_letter *l,
                m->generation == (uint64_t)l->generation;
 
     if (odd)
-        log_warn(l->event_id,
-                 "this dead letter was dead-lettered again without a requeue: "
-                 "this process or the sequencer came back from an older copy",
-                 LS("dead_letter", l->id),
-                 LS("state", states_name(&dead_letter_states, l->state)),
-                 LI("generation", l->generation),
-                 LI("peer_generation", m->generation));
+        log_warn(
+            l->event_id,
+            "this dead letter was dead-lettered again without a requeue: "
+            "this process or the sequencer was restored from an older copy",
+            LS("dead_letter", l->id),
+            LS("state", states_name(&dead_letter_states, l->state)),
+            LI("generation", l->generation),
+            LI("peer_generation", m->generation));
     l->generation = (int64_t)m->generation;
     dead_letter_transition(d, l, DEAD_LETTER_DEAD, what);
-    store_die_again(&d->store, l->n, m, d->daemon.loop.now_ms);
+    store_dead_again(&d->store, l->n, m, d->daemon.loop.now_ms);
     log_info(l->event_id, "a requeued dead letter failed again",
              LS("dead_letter", l->id), LI("generation", m->generation),
              LS("summary", what));
 }
 
-/* Count a dead letter in this state since `at_ms`. After a restore, earlier messages come
- * again, which were counted then. A restore time in the future comes from a clock that was
+/* Count a dead letter in this state since `at_ms`. After a restore, earlier messages are
+ * received again, which were counted then. A restore time in the future comes from a clock that was
  * ahead, and is ignored. */
 static void count(struct dlqd *d, int state, int64_t at_ms)
 {
@@ -224,8 +225,8 @@ static void purge_one(struct dlqd *d, int64_t n)
 
     if (!store_find_n(&d->store, n, &l))
         return;
-    /* No operator decided about a dead one in all that time: log it, and let its lane, if it
-     * halts one, continue. */
+    /* No operator decided about a dead one in that time: log it, and let a lane that it halts
+     * continue. */
     if (l.state == DEAD_LETTER_DEAD && l.endpoint)
         store_decision_add(&d->store, &l, "deleted after dlq.keep");
     if (l.state == DEAD_LETTER_DEAD)

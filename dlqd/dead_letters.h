@@ -5,9 +5,9 @@
 
 #include "dlqd.h"
 
-/* Apply one message of the link, in the turn's transaction (links.h). When this turn is
- * committed, dlqd owns the dead letter and the sequencer may delete it. Each counts once, by
- * id, generation and time of failure, however often it is sent. */
+/* Apply one message of the link, in the turn's transaction (links.h). After the commit dlqd
+ * owns the dead letter, and the sequencer may delete it. Each is applied once by id, generation
+ * and time of failure, however often it is received. */
 gr_rc dead_letters_apply(void *self, const char *from, uint64_t n,
                          struct bytes msg);
 
@@ -15,8 +15,8 @@ gr_rc dead_letters_apply(void *self, const char *from, uint64_t n,
 void dead_letter_transition(struct dlqd *d, struct dead_letter *l, int to,
                             const char *what);
 
-/* Delete dead letters whose state is older than dlq.keep; never a requeued one, which is in
- * progress. A limited number; returns ms until it must be called again. */
+/* Delete dead letters whose state is older than dlq.keep; never a requeued one, because its
+ * delivery is still open. A limited number; returns ms until it must be called again. */
 int dead_letters_purge(struct dlqd *d);
 
 #endif

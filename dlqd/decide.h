@@ -1,12 +1,12 @@
-/* decide: an operator's decision that a dead letter needs no retry. */
+/* decide: records an operator's decision that a dead letter needs no retry. */
 #ifndef DLQD_DECIDE_H
 #define DLQD_DECIDE_H
 
 #include "dlqd.h"
 
-/* dead → resolved or discarded, with its note, and the message to the sequencer, whose lane it
- * may halt, in the open transaction: all or nothing. false: it is in another state, and `why`
- * says so. */
+/* dead → resolved or discarded, with its note, and the message to the sequencer, so that a lane
+ * that the dead letter halts continues: in the open transaction, all or nothing. false: it is in
+ * another state, and `why` says so. */
 bool decide_dead_letter(struct dlqd *d, const char *id, int state,
                         const char *note, const char *who, char why[200]);
 

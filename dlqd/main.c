@@ -5,8 +5,8 @@
  *           endpoint's last response until it is delivered after all, or dlq.keep has passed
  *           (which the log says)
  * Reads     dead, recovered (from the sequencer, over the link)
- * Writes    dlqd.db; requeued, decided (to the sequencer, over the link)
- * Control   dlq dlq_show dlq_retry dlq_resolve dlq_discard trace, and those of every daemon
+ * Writes    dlqd.db; requeued, decided, redirected (to the sequencer, over the link)
+ * Control   the table below, and the commands of every daemon
  * States    of a dead letter: dead, requeued, recovered, resolved, discarded (dead_letter.h)
  * Refuses   a retry of a dead letter that is not dead; a message that it cannot store, which the
  *           link sets aside with its bytes
@@ -78,55 +78,52 @@ static const struct control_command commands[] = {
     {"dlq",
      "state endpoint workspace type reason source since_ms until_ms limit "
      "before",
-     "dead letters, newest first: {\"dead_letters\":[…],\"next\":…}; continue "
-     "with \"before\": next until that is null",
+     "dead letters, newest first: {\"dead_letters\":[…],\"next\":…}; pass next "
+     "as before until it is null",
      list_ask},
     {"dlq_show", "id", "one dead letter with headers, body and history",
      list_ask_show},
     {"dlq_retry", "ids to who",
-     "send dead letters back to the sequencer: "
+     "requeues dead letters: "
      "{\"requeued\":[id…],\"refused\":[{\"id\",\"why\"}]}",
      list_ask_retry},
     {"dlq_retry_all",
      "endpoint workspace type reason source since_ms until_ms limit after to "
      "who",
-     "send the oldest of these dead letters back to the sequencer: "
-     "{\"requeued\":[id…],\"refused\":[{\"id\",\"why\"}],\"next\":…}; continue "
-     "with \"after\": next until that is null",
+     "requeues the oldest matching dead letters: "
+     "{\"requeued\":[id…],\"refused\":[{\"id\",\"why\"}],\"next\":…}; "
+     "pass next as after until it is null",
      bulk_retry},
     {"dlq_resolve_all",
      "endpoint workspace type reason source since_ms until_ms limit after note "
      "who",
-     "resolve the oldest of these dead letters: {\"resolved\":[id…],"
-     "\"refused\":[],\"next\":…}; continue with \"after\": next until that is "
-     "null",
+     "resolves the oldest matching dead letters: {\"resolved\":[id…],"
+     "\"refused\":[],\"next\":…}; pass next as after until it is null",
      bulk_resolve},
     {"dlq_discard_all",
      "endpoint workspace type reason source since_ms until_ms limit after note "
      "who",
-     "discard the oldest of these dead letters: {\"discarded\":[id…],"
-     "\"refused\":[],\"next\":…}; continue with \"after\": next until that is "
-     "null",
+     "discards the oldest matching dead letters: {\"discarded\":[id…],"
+     "\"refused\":[],\"next\":…}; pass next as after until it is null",
      bulk_discard},
     {"dlq_count",
      "endpoint workspace type reason source since_ms until_ms limit after to "
      "note who",
-     "how many these would be: {\"count\",\"next\"}; page by page as well",
+     "counts matching dead letters, page by page: {\"count\",\"next\"}",
      bulk_count},
     {"dlq_stats", "",
      "the number of dead letters by state; of those in state dead, by "
-     "endpoint, "
-     "reason and fault",
+     "endpoint, reason and fault",
      bulk_stats},
     {"dlq_resolve", "id note who",
-     "resolve a dead letter, which was handled in another way: the dead letter",
+     "resolves a dead letter that was handled in another way: the dead letter",
      list_ask_resolve},
     {"dlq_discard", "id note who",
-     "discard a dead letter, which is not needed: the dead letter",
+     "discards a dead letter that is not needed: the dead letter",
      list_ask_discard},
     {"dlq_new_dead_letters", "after since_ms limit",
-     "dead letters in the order in which they died: continue with \"after\": "
-     "next",
+     "one entry for each time that a delivery became a dead letter, oldest "
+     "first; pass next as after",
      new_dead_letters_ask},
     {"trace", "id", "the history of an event's dead letters", list_ask_trace},
     {0}};

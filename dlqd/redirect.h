@@ -1,8 +1,7 @@
 /* redirect: sends a dead letter to another endpoint. The dead letter is resolved, with a note
  * that names the other endpoint, in one transaction with the message to the sequencer, which
- * carries the event. If the delivery there fails, too, that makes another dead letter. The
- * message is sent again when one of the two processes comes back from an older copy; the
- * sequencer does each action once. */
+ * carries the event. If that delivery fails as well, it becomes another dead letter. After a
+ * restore the message is sent again; the sequencer applies each action id once. */
 #ifndef DLQD_REDIRECT_H
 #define DLQD_REDIRECT_H
 

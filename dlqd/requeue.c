@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AGAIN_MAX = 128 }; /* sent again in one turn */
+enum { REQUEUE_MAX = 128 }; /* sent again in one turn */
 
 bool content_damaged(struct dlqd *d, const struct dead_letter *l, char why[200])
 {
@@ -114,18 +114,19 @@ bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
 void requeue_set_back(void *self, const char *peer, bool we_are_older)
 {
     struct dlqd *d = self;
-    /* For older events the sequencer may have forgotten which actions it did. */
+    /* Older redirects are not sent again: the sequencer's history may no longer have their
+     * actions. */
     int64_t since_ms = d->daemon.loop.now_ms -
                        d->daemon.settings->history_keep_ms;
     int count = store_requeues_again(&d->store, peer) +
                 store_decisions_again(&d->store, peer) +
                 store_redirects_again(&d->store, peer, since_ms);
 
-    (void)we_are_older; /* either way requeues are sent again */
+    (void)we_are_older; /* both cases are treated alike */
     if (count)
         log_warn(NULL,
-                 "after the restore of an older copy, requeues and decisions "
-                 "are sent again",
+                 "the sequencer or dlqd was restored; sending requeues, "
+                 "decisions and redirects again",
                  LS("peer", peer), LI("count", count));
 }
 
@@ -134,8 +135,8 @@ int requeue_work(struct dlqd *d)
     char sequencer[NAME_MAX_BYTES + 1];
     int64_t n;
 
-    for (int i = 0; i < AGAIN_MAX; i++) {
-        if (!store_requeue_unhanded(&d->store, &n, sequencer))
+    for (int i = 0; i < REQUEUE_MAX; i++) {
+        if (!store_requeue_not_in_log(&d->store, &n, sequencer))
             return -1;
         links_put(d->daemon.links, sequencer, ROW_REQUEUE, n);
     }

@@ -1,11 +1,11 @@
-/* requeue: sends a dead letter back to the sequencer, on an operator's request. */
+/* requeue: requeues a dead letter on an operator's request. */
 #ifndef DLQD_REQUEUE_H
 #define DLQD_REQUEUE_H
 
 #include "dlqd.h"
 
 /* dead → requeued, and the message to the sequencer, in the open transaction: both or neither.
- * `who` asks for it; NULL: unknown. false: it is in another state, and `why` says so. */
+ * `who`: the operator's name, or NULL. false: it is in another state, and `why` says so. */
 bool requeue_dead_letter(struct dlqd *d, const char *id, const char *who,
                          char why[200]);
 
@@ -17,9 +17,8 @@ bool content_damaged(struct dlqd *d, const struct dead_letter *l,
 /* Callbacks of links.h for the log of this process: requeues, decisions and redirects. */
 bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
                   int64_t ref, struct buf *out);
-/* One side came back from an older copy, so the other may have forgotten a requeue: all waiting
- * requeues are sent again. The sequencer accepts only those whose delivery is dead in that
- * generation, so none is tried twice. */
+/* The link was rewound: put all open requeues into the log again. The sequencer accepts one only
+ * for a delivery that is dead in that generation. */
 void requeue_set_back(void *self, const char *peer, bool we_are_older);
 
 /* Give requeues that are to be sent again to the link, a limited number. Returns ms until it

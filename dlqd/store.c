@@ -50,7 +50,7 @@ static const struct db_statement statements[] = {
          ", :id, :sequencer, 'dead', :moved_ms, content_sum(:id, :event_id, "
          ":endpoint, :source, :provider_id, :type, :workspace, :received_ms, "
          ":sequence, :previous, :clock)") " RETURNING n"},
-    {AT(die_again),
+    {AT(dead_again),
      "UPDATE dead_letters SET " ROW_SETS(
          END_COLUMNS) ", state = 'dead', moved_ms = :moved_ms WHERE n = :n"},
     {AT(move),
@@ -105,9 +105,9 @@ static const struct db_statement statements[] = {
      "INSERT INTO requeues (dead_letter, generation, handed) SELECT n, "
      "generation, 0 FROM "
      "dead_letters WHERE state = 'requeued' AND sequencer = ?1"},
-    {AT(requeue_unhanded), "SELECT r.n, l.sequencer FROM requeues r JOIN "
-                           "dead_letters l ON l.n = r.dead_letter "
-                           "WHERE r.handed = 0 ORDER BY r.n LIMIT 1"},
+    {AT(requeue_not_in_log), "SELECT r.n, l.sequencer FROM requeues r JOIN "
+                             "dead_letters l ON l.n = r.dead_letter "
+                             "WHERE r.handed = 0 ORDER BY r.n LIMIT 1"},
     {AT(requeue_handed), "UPDATE requeues SET handed = 1 WHERE n = ?1"},
     {AT(decision_add), "INSERT INTO decisions (link_n, sequencer, "
                        "dead_letter_id, generation, event_id, "
@@ -228,10 +228,10 @@ int64_t store_insert(struct store *s, const char *from,
     return n;
 }
 
-void store_die_again(struct store *s, int64_t n, const struct wire_dead *m,
-                     int64_t now_ms)
+void store_dead_again(struct store *s, int64_t n, const struct wire_dead *m,
+                      int64_t now_ms)
 {
-    stmt *q = s->die_again;
+    stmt *q = s->dead_again;
     int i = 0;
 
     ROW_BIND(END_COLUMNS, q, i, m);
@@ -390,9 +390,9 @@ int store_requeues_again(struct store *s, const char *sequencer)
     return db_changes(s->db);
 }
 
-bool store_requeue_unhanded(struct store *s, int64_t *n, char *sequencer)
+bool store_requeue_not_in_log(struct store *s, int64_t *n, char *sequencer)
 {
-    stmt *q = s->requeue_unhanded;
+    stmt *q = s->requeue_not_in_log;
     bool found = db_step(s->db, q);
 
     if (found) {

@@ -12,12 +12,12 @@ extern const struct db_schema dlqd_schema;
 
 struct store {
     struct db *db;
-    stmt *find_id, *find_n, *by_event, *insert, *die_again, *move;
+    stmt *find_id, *find_n, *by_event, *insert, *dead_again, *move;
     stmt *content_add, *content_get;
     stmt *history_add, *history_get, *history_after, *history_last,
         *history_before;
     stmt *requeue_add, *requeue_get, *requeues_forget;
-    stmt *requeues_again, *requeue_unhanded, *requeue_handed;
+    stmt *requeues_again, *requeue_not_in_log, *requeue_handed;
     stmt *note, *decision_add, *decisions, *decision_get, *decision_handed,
         *decision_drop, *decisions_again;
     stmt *scan_state, *scan_all, *scan_oldest, *tallies;
@@ -47,8 +47,8 @@ bool store_event_next(struct store *s, struct dead_letter *l);
 int64_t store_insert(struct store *s, const char *from,
                      const struct wire_dead *m, int64_t now_ms);
 /* Store the result of a later generation, and state dead. */
-void store_die_again(struct store *s, int64_t n, const struct wire_dead *m,
-                     int64_t now_ms);
+void store_dead_again(struct store *s, int64_t n, const struct wire_dead *m,
+                      int64_t now_ms);
 void store_move(struct store *s, int64_t n, int state, int64_t generation,
                 int64_t now_ms);
 
@@ -93,7 +93,7 @@ void store_requeues_forget(struct store *s, int64_t dead_letter);
 int store_requeues_again(struct store *s, const char *sequencer);
 /* The next requeue that the link does not have yet: its number, and its sequencer. `sequencer`
  * holds NAME_MAX_BYTES + 1. Marks it as given to the link. */
-bool store_requeue_unhanded(struct store *s, int64_t *n, char *sequencer);
+bool store_requeue_not_in_log(struct store *s, int64_t *n, char *sequencer);
 
 /* The note of an operator. */
 void store_note(struct store *s, int64_t dead_letter, const char *note);

@@ -4,7 +4,7 @@
 CREATE TABLE dead_letters (
   n                INTEGER PRIMARY KEY,
   id               TEXT NOT NULL UNIQUE,  -- dlq_…, the same in every generation
-  generation             INTEGER NOT NULL,
+  generation       INTEGER NOT NULL,
   state            TEXT NOT NULL,         -- a name of dead_letter_states (dead_letter.c)
   sequencer        TEXT NOT NULL,         -- the process that sent it and gets it back
   event_id         TEXT NOT NULL,
@@ -64,68 +64,68 @@ END;
 -- What a retry sends: in a table of its own, so that neither a list nor a change of state
 -- reads a body.
 CREATE TABLE contents (
-  dead_letter  INTEGER PRIMARY KEY REFERENCES dead_letters (n),
-  headers BLOB NOT NULL,
-  body    BLOB NOT NULL,
-  sum     INTEGER                         -- checksum, as above
+  dead_letter INTEGER PRIMARY KEY REFERENCES dead_letters (n),
+  headers     BLOB NOT NULL,
+  body        BLOB NOT NULL,
+  sum         INTEGER                     -- checksum, as above
 ) STRICT;
 
 -- Each change of a dead letter's state. Rows are kept as long as their dead letter.
 CREATE TABLE history (
-  n          INTEGER PRIMARY KEY,
-  dead_letter     INTEGER NOT NULL REFERENCES dead_letters (n),
-  at_ms      INTEGER NOT NULL,
-  from_state TEXT NOT NULL,               -- '': the dead letter was new
-  to_state   TEXT NOT NULL,
-  what       TEXT NOT NULL
+  n           INTEGER PRIMARY KEY,
+  dead_letter INTEGER NOT NULL REFERENCES dead_letters (n),
+  at_ms       INTEGER NOT NULL,
+  from_state  TEXT NOT NULL,              -- '': the dead letter was new
+  to_state    TEXT NOT NULL,
+  what        TEXT NOT NULL
 ) STRICT;
 CREATE INDEX history_by_dead_letter ON history (dead_letter);
 
 -- Requeues on their way to the sequencer: the link's log refers to these rows. A row names the
--- generation in which the dead letter was dead, as the dead letter may be in a later one when the message
--- is sent. It is deleted when the dead letter leaves the state `requeued`; the log then sends nothing
--- in its place. AUTOINCREMENT: the log may still refer to a deleted row.
+-- generation in which the dead letter was dead, as the dead letter may be in a later one when the
+-- message is sent. It is deleted when the dead letter leaves the state `requeued`; the log then
+-- sends nothing in its place. AUTOINCREMENT: the log may still refer to a deleted row.
 CREATE TABLE requeues (
-  n      INTEGER PRIMARY KEY AUTOINCREMENT,
+  n           INTEGER PRIMARY KEY AUTOINCREMENT,
   dead_letter INTEGER NOT NULL,
-  generation   INTEGER NOT NULL,
-  handed INTEGER NOT NULL                 -- 0: not in the log yet (sent again after a restore)
+  generation  INTEGER NOT NULL,
+  handed      INTEGER NOT NULL            -- 0: not in the log yet (sent again after a restore)
 ) STRICT;
 CREATE INDEX requeues_by_dead_letter ON requeues (dead_letter);
 CREATE INDEX requeues_unhanded ON requeues (n) WHERE handed = 0;
 
--- Dead letters on their way to another endpoint: the link's log refers to these rows. The dead letter
--- is resolved, and keeps its content until the sequencer has acknowledged the message. A row is
--- kept as long as its dead letter, so that it can be sent again when the sequencer comes back
+-- Dead letters on their way to another endpoint: the link's log refers to these rows. The dead
+-- letter is resolved, and keeps its content until the sequencer has acknowledged the message. A row
+-- is kept as long as its dead letter, so that it can be sent again after the sequencer is restored
 -- from an older copy.
 CREATE TABLE redirects (
-  n         INTEGER PRIMARY KEY AUTOINCREMENT,
-  link_n    INTEGER NOT NULL,             -- number in the log; 0: not yet; -1: acknowledged
-  sequencer TEXT NOT NULL,
-  dead_letter    INTEGER NOT NULL,
-  endpoint  TEXT NOT NULL,                -- the other endpoint
-  action_id    INTEGER NOT NULL              -- 64 random bits: the sequencer applies it once
+  n           INTEGER PRIMARY KEY AUTOINCREMENT,
+  link_n      INTEGER NOT NULL,           -- number in the log; 0: not yet; -1: acknowledged
+  sequencer   TEXT NOT NULL,
+  dead_letter INTEGER NOT NULL,
+  endpoint    TEXT NOT NULL,              -- the other endpoint
+  action_id   INTEGER NOT NULL            -- 64 random bits: the sequencer applies it once
 ) STRICT;
 CREATE INDEX redirects_by_dead_letter ON redirects (dead_letter);
 CREATE INDEX redirects_on_way ON redirects (n) WHERE link_n >= 0;
 
--- Messages to the sequencer that a person has decided about a dead letter, so that a lane that it
--- halts goes on. A row has all that the message needs, as the dead letter may be deleted before it is
--- sent, and is deleted when the sequencer has acknowledged the message.
+-- Messages to the sequencer that an operator has decided about a dead letter, so that a lane that
+-- it halts continues. A row has all that the message needs, as the dead letter may be deleted before
+-- it is sent. The row is deleted when the sequencer has acknowledged the message.
 CREATE TABLE decisions (
-  n         INTEGER PRIMARY KEY AUTOINCREMENT,
-  link_n    INTEGER NOT NULL,             -- number in the log; 0: not yet
-  sequencer TEXT NOT NULL,
+  n              INTEGER PRIMARY KEY AUTOINCREMENT,
+  link_n         INTEGER NOT NULL,        -- number in the log; 0: not yet
+  sequencer      TEXT NOT NULL,
   dead_letter_id TEXT NOT NULL,
-  generation      INTEGER NOT NULL,
-  event_id  TEXT NOT NULL,
-  endpoint  TEXT NOT NULL,
-  what      TEXT NOT NULL
+  generation     INTEGER NOT NULL,
+  event_id       TEXT NOT NULL,
+  endpoint       TEXT NOT NULL,
+  what           TEXT NOT NULL
 ) STRICT;
 
 -- One row: dead letters from before `since_ms` (wall clock) are not counted as new ones (0: all
--- are). It is the time at which this database was made, or was put back as a copy, as the
--- sequencer then sends the dead letters of the last day again.
+-- are). It is the time at which this database was made or restored, because the sequencer then
+-- sends the dead letters of the last day again.
 CREATE TABLE counted (
   one      INTEGER PRIMARY KEY CHECK (one = 1),
   since_ms INTEGER NOT NULL

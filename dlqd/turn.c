@@ -1,5 +1,5 @@
 /* turn: starts dlqd and runs its turns. Messages and control requests are processed before
- * work() is called; it deletes old dead letters and, after a restore, sends requeues again. */
+ * work() is called; work() purges old dead letters and, after a restore, sends requeues again. */
 #include "clock.h"
 #include "dead_letters.h"
 #include "decide.h"
@@ -56,7 +56,7 @@ void dlqd_undo(void *self)
     memcpy(d->metrics, d->committed, sizeof d->metrics);
 }
 
-/* Count dead letters that will soon be deleted, so that an operator can act before. */
+/* Counts dead letters that will soon be purged, for an alert. */
 void dlqd_measure(void *self)
 {
     struct dlqd *d = self;

@@ -4,15 +4,15 @@
  * A deliverer may begin attempts until `lease` after the *sending* of the last
  * heartbeat that was acknowledged, by its own CLOCK_BOOTTIME. The sequencer ends the
  * grants of a deliverer whose last response it sent longer ago than
- * grant_silence_ms(). Both constants are part of the protocol: change them only
- * when no two versions run side by side.
+ * grant_silence_ms(). LEASE_MS and MARGIN_MS are part of the protocol: change
+ * them only when no two versions run side by side.
  *
  * An endpoint's timeout is at most LONGEST_ATTEMPT_MS (endpoint_settings.h). The sequencer
  * stores the longest attempt that its configurations allow, and counts with that.
  *
  * A `released` for a present grant that was not revoked: the deliverer gives its work
  * back by itself, because it stops (then it sends no more heartbeats) or because its
- * link was set back. Give it no grant before its next heartbeat. A `released` for any
+ * link was rewound. Give it no grant before its next heartbeat. A `released` for any
  * other grant is ignored. */
 #ifndef PROTO_GRANT_H
 #define PROTO_GRANT_H

@@ -332,8 +332,8 @@ static void agree_on(struct links *h, struct link_in *i,
 
     if (back) {
         log_warn(NULL,
-                 "a link was set back: rewinding to the last row that the "
-                 "sender has too",
+                 "a durable link is rewound to the last message that both "
+                 "sides have",
                  LS("peer", i->peer), LI("from_n", i->taken), LI("to_n", both));
         rewind_cursor(h, i, both);
     }

@@ -94,14 +94,14 @@ static void disagree(struct links *h, struct link_out *o, uint64_t n,
     o->dirty = true;
     log_warn(NULL,
              "a durable link is rewound: the receiver has a message that is "
-             "not in this log, so one side came back from an older copy",
+             "not in this log, so one side was restored from an older copy",
              LS("peer", o->peer), LI("peer_n", n), LI("last_n", o->next - 1));
     if (h->ops->set_back)
         h->ops->set_back(h->self, o->peer, true);
 }
 
 /* A receiver that has acknowledged messages before has no cursor now: it has lost its
- * database. It begins at our cursor. (From a kept log it gets all rows again.) */
+ * database. It begins at the sender's cursor. (From a kept log it gets all rows again.) */
 static void begin_afresh(struct links *h, struct link_out *o)
 {
     if (!o->fresh_floor) {
@@ -129,11 +129,11 @@ static void rewind_to(struct links *h, struct link_out *o,
     uint64_t held = n + 1 < o->floor ? o->floor - 1 : n;
 
     if (!o->behind || held < o->cursor) {
-        log_warn(
-            NULL,
-            "the receiver came back without messages that it had acknowledged",
-            LS("peer", o->peer), LI("peer_n", n),
-            LI("acknowledged_n", o->cursor), LI("first_n", o->floor));
+        log_warn(NULL,
+                 "the receiver was restored from a copy without messages that "
+                 "it had acknowledged",
+                 LS("peer", o->peer), LI("peer_n", n),
+                 LI("acknowledged_n", o->cursor), LI("first_n", o->floor));
         o->behind = true;
         o->set_back++;
         if (held < o->cursor)

@@ -30,7 +30,7 @@ struct links_ops {
     bool (*load)(void *self, const char *peer, uint64_t n, int kind,
                  int64_t ref, struct buf *out);
 
-    /* This link was set back: one end was restored from an older copy. It is logged
+    /* This link was rewound: one end was restored from an older copy. It is logged
      * already; here the process does what its own state needs. On a held link,
      * messages up to the link's `next` (links_each()) are not sent again: store them
      * here. Numbers taken past that are void: do not settle them. `we_are_older`:

@@ -7,7 +7,7 @@ CREATE TABLE link_out (
   next     INTEGER NOT NULL,            -- the number that the next message gets
   cursor   INTEGER NOT NULL,            -- the receiver has acknowledged all up to this number
   floor    INTEGER NOT NULL,            -- messages below this number are deleted
-  set_back INTEGER NOT NULL DEFAULT 0   -- how often either end came back from an older copy
+  set_back INTEGER NOT NULL DEFAULT 0   -- how often either end was restored from an older copy
 ) STRICT;
 
 -- The logs of outgoing links. Each row refers to a row of the process's own tables, of which
@@ -35,7 +35,7 @@ CREATE TABLE link_in (
   inbox         TEXT NOT NULL,                -- … and its address
   n             INTEGER NOT NULL,             -- the last message that was applied
   lost          INTEGER NOT NULL DEFAULT 0,   -- messages that no process has any more
-  set_back      INTEGER NOT NULL DEFAULT 0,   -- how often either end came back from an older copy
+  set_back      INTEGER NOT NULL DEFAULT 0,   -- how often either end was restored from an older copy
   unprocessable INTEGER NOT NULL DEFAULT 0,   -- messages that were set aside
   start_n       INTEGER NOT NULL DEFAULT -1,  -- `n` at the last start …
   stalls        INTEGER NOT NULL DEFAULT 0,   -- … and consecutive crashes with that `n`

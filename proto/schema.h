@@ -232,13 +232,13 @@
     F(bin, headers, "all headers of the request")                            \
     F(bin, body, "")
 
-#define WIRE_DECIDED(                                             \
-    F) /* dlqd -> sequencer: nobody waits for this dead letter */ \
-    F(str, dead_letter_id, "")                                    \
-    F(u64, generation, "the generation in which it is dead")      \
-    F(str, event_id, "")                                          \
-    F(str, endpoint, "")                                          \
-    F(str, what, "resolved, discarded, or dropped by dlq.keep")
+#define WIRE_DECIDED(                                                              \
+    F) /* dlqd -> sequencer: this dead letter was resolved, discarded or purged */ \
+    F(str, dead_letter_id, "")                                                     \
+    F(u64, generation, "the generation in which it is dead")                       \
+    F(str, event_id, "")                                                           \
+    F(str, endpoint, "")                                                           \
+    F(str, what, "resolved, discarded, or deleted after dlq.keep")
 
 #define WIRE_REPLAYED(F) /* ingress -> sequencer: send this one again */       \
     F(u64, action_id, "64 random bits: the operator's action; done once")      \
@@ -353,8 +353,8 @@ enum outcome {
     OUTCOME_DELIVERED = 1, /* the endpoint responded 2xx */
     OUTCOME_RETRYING = 2,  /* failed; a retry waits until next_ms */
     OUTCOME_DEAD = 3,      /* failed for good, with a reason */
-    /* The task comes back: it was not tried, or its attempt was broken off. Users see it as
-     * "released". */
+    /* The deliverer returns the task: it was not tried, or its attempt was broken off. Its
+     * name for users is "released". */
     OUTCOME_RETURNED = 4,
 };
 

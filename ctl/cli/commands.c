@@ -576,7 +576,9 @@ const struct command ctl_commands[] = {
         .args = "",
         .summary = "list firing and past alerts",
         .help = "State pending: the condition is met, but not yet for as long "
-                "as `for` of the rule says.",
+                "as `for` of the rule says. firing: its notifiers were "
+                "notified. resolved: it has ended. notified: dead letters "
+                "that were reported once.",
         .examples = "  grapnel alerts\n"
                     "  grapnel alerts --json | jq '.[] | select(.state == "
                     "\"firing\")'\n",

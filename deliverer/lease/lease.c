@@ -135,7 +135,7 @@ void lease_revoked(struct deliverer *d, struct bytes frame)
         return;
     g = own_grants_find(d, v.grant);
     if (g)
-        own_grants_revoke(d, g, "the sequencer has ended it");
+        own_grants_revoke(d, g, "ended");
 }
 
 /* ---- the heartbeat ---- */

@@ -80,7 +80,8 @@ struct grant *own_grants_of(struct granted_endpoint *e);
 void own_grants_set_config(struct deliverer *d, struct grant *g,
                            struct endpoint_config *config);
 /* Begin no more attempts under it, drop its waiting tasks, and end it with `released`.
- * Does nothing if it is not OPEN. `why` is for the log. */
+ * Does nothing if it is not OPEN. `why` is a word for the log: ended, link_rewound,
+ * revoked or stopping. */
 void own_grants_revoke(struct deliverer *d, struct grant *g, const char *why);
 void own_grants_revoke_all(struct deliverer *d, const char *why);
 /* The log was rewound: put the `released` of each RELEASED grant into it again. */

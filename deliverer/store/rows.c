@@ -36,7 +36,7 @@ gr_rc rows_number_received(struct deliverer *d, uint64_t n, uint64_t epoch)
     rc = stored_numbers_receive(&d->numbers, n, epoch);
     if (before > n && d->numbers.taken == n)
         log_warn(NULL,
-                 "the sequencer came back from an older copy and uses these "
+                 "the sequencer was restored from an older copy and uses these "
                  "numbers again; the new messages are accepted",
                  LI("from_n", n), LI("to_n", before));
     return rc;

@@ -296,6 +296,6 @@ void task_messages_set_back(void *self, const char *peer, bool we_are_older)
     while (links_each(d->daemon.links, &at, &link))
         if (!link.out && strcmp(link.peer, SEQUENCER) == 0)
             rows_numbers_reset(d, link.done);
-    own_grants_revoke_all(d, "the durable link was rewound");
+    own_grants_revoke_all(d, "link_rewound");
     own_grants_release_again(d);
 }

@@ -369,8 +369,8 @@ class FromABackup(Restore):
         fresh = self.some(rig, 100)
         self.delivered(rig, fresh)
         rig.settle()
-        self.says(rig, "the receiver came back without messages that it had "
-                       "acknowledged")
+        self.says(rig, "the receiver was restored from a copy without messages "
+                       "that it had acknowledged")
         self.all_known_and_done(rig, self.acks)
 
 

@@ -411,7 +411,7 @@ class Crashes(DelivererTest):
         results = self.ended(*range(10), *range(100, 110))
         self.assertEqual({r["outcome"] for r in results}, {"delivered"})
         self.assertEqual([r["sends"] for r in results], 10 * [2] + 10 * [1],
-                         "one was lost in the crash, and one came back")
+                         "one was lost in the crash, and one ended")
         for n in range(100, 110):
             first, second = self.requests(n, count=2)
             self.assertEqual(second.headers["grapnel-attempt"], "2")

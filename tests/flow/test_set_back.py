@@ -45,7 +45,7 @@ class SetBack(RigTest):
         rig.wait_status(first)
         self.restore(rig, "sequencer")
         # Its grants are revoked either by that, or by the restored sequencer.
-        wait_for(lambda: "came back without messages that it had" in
+        wait_for(lambda: "a copy without messages that it had" in
                  rig["deliverer-1"].log(),
                  what="the deliverer to hear of it")
         second = rig.accept()

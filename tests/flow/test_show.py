@@ -191,7 +191,7 @@ class Show(RigTest):
         self.assertNotIn(b"hush", rows[0]["request"])
         self.assertEqual(len(rig.rows("deliverer-1",
                                       "SELECT * FROM templates")), 1)
-        # trace prints the start of what came back.
+        # trace prints the start of the response.
         text = rig.cli_text("trace", event).stdout
         self.assertIn("no?[2J " + 1000 * "x", text)
         self.assertNotIn(1100 * "x", text)

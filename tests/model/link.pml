@@ -297,7 +297,7 @@ inline send_epochs(floor) { d!EPOCHS,top + 1,floor,0,s.at[1],s.at[2],s.at[3],s.a
 #endif
 #if defined(M_BELIEVE_ONCE) /* believed at once */
 #define PROVEN true
-#elif defined(M_BELIEVE_TWICE) /* believed when it is said again */
+#elif defined(M_BELIEVE_TWICE) /* believed when it is sent again */
 #define PROVEN doubt
 #else
 #define PROVEN (doubt && v == question && (!MINE(n, q) || !MINE(k, g) || BELOW))

@@ -23,7 +23,7 @@ static void a_dead_letter_counts_once(void **state)
     (void)state;
     assert_int_equal(dead_letter_died(NULL, 1, 1000), DEAD_LETTER_NEW);
     assert_int_equal(dead_letter_died(&l, 1, 1000), DEAD_LETTER_DUPLICATE);
-    l.state = DEAD_LETTER_REQUEUED; /* said again by a link that was set back */
+    l.state = DEAD_LETTER_REQUEUED; /* sent again after a rewind */
     assert_int_equal(dead_letter_died(&l, 1, 1000), DEAD_LETTER_DUPLICATE);
     l.generation = 2;
     assert_int_equal(dead_letter_died(&l, 1, 5000), DEAD_LETTER_DUPLICATE);

@@ -313,7 +313,7 @@ static void a_late_success_recovers_a_dead_letter(void **state)
     assert_int_equal(r->d.metrics[M_UNKNOWN], 1);
 }
 
-/* After a restore the waiting requeues are said again, each once. */
+/* After a restore the open requeues are sent again, each once. */
 static void after_a_restore_requeues_are_sent_again(void **state)
 {
     struct rig *r = *state;
