@@ -175,7 +175,7 @@ class FromABackup(Restore):
         self.put_back(rig, "sequencer")
         rig.start("sequencer")
         self.goes_on(rig)
-        self.says(rig, "set back")
+        self.says(rig, "a durable link is rewound")
         self.assertGreater(self.links(rig, "set_back"), 0)
         self.all_known_and_done(rig, self.acks)
         with self.subTest("numbers have no gap and no double"):
@@ -223,7 +223,7 @@ class FromABackup(Restore):
         rig.receiver.rules({"path": "/legal", "responses": [{"status": 400}]})
         self.delivered(rig, retrying)
         self.goes_on(rig)
-        self.says(rig, "set back")
+        self.says(rig, "a durable link is rewound")
         self.all_known_and_done(rig, self.acks)
 
     def dead_letters(self, rig):
