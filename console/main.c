@@ -1,4 +1,5 @@
 /* main: the tables of the console: metrics, control commands and callbacks. */
+#include "commands.h"
 #include "console.h"
 
 static const struct metric metrics[] = {
@@ -84,14 +85,9 @@ static const struct metric_family families[] = {
 };
 
 static const struct control_command commands[] = {
-    {"trace", "id",
-     "an empty timeline, because no event passes through the console",
-     console_ask_trace},
-    {"alerts", "limit", "pending and firing alerts, then those that have ended",
-     console_ask_alerts},
-    {"alerts_test", "name",
-     "sends a test to its notifiers and replies with the results",
-     notifications_test},
+    {&command_console_trace, console_ask_trace},
+    {&command_alerts, console_ask_alerts},
+    {&command_alerts_test, notifications_test},
     {0},
 };
 

@@ -1,16 +1,13 @@
 /* main: the deliverer's commands, metrics and callbacks. */
+#include "commands.h"
 #include "deliverer.h"
 #include "delivery_trace.h"
 #include "result_log.h"
 #include "task_messages.h"
 
 static const struct control_command commands[] = {
-    {"trace", "id", "attempts of an event here, and its waiting deliveries",
-     delivery_trace_event},
-    {"test", "config",
-     "sends a test event with this configuration; replies with request and "
-     "response",
-     endpoint_test_ask},
+    {&command_attempts, delivery_trace_event},
+    {&command_test, endpoint_test_ask},
     {0},
 };
 

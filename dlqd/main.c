@@ -15,6 +15,7 @@
  * Exits     64 usage, 69 locked or a socket taken, 74 storage, 78 configuration
  */
 #include "bulk.h"
+#include "commands.h"
 #include "dead_letter_list.h"
 #include "dead_letters.h"
 #include "dlqd.h"
@@ -75,58 +76,20 @@ static const struct metric metrics[] = {
 };
 
 static const struct control_command commands[] = {
-    {"dlq",
-     "state endpoint workspace type reason source since_ms until_ms limit "
-     "before",
-     "dead letters, newest first: {\"dead_letters\":[…],\"next\":…}; pass next "
-     "as before until it is null",
-     list_ask},
-    {"dlq_show", "id", "one dead letter with headers, body and history",
-     list_ask_show},
-    {"dlq_retry", "ids to who",
-     "requeues dead letters: "
-     "{\"requeued\":[id…],\"refused\":[{\"id\",\"why\"}]}",
-     list_ask_retry},
-    {"dlq_retry_all",
-     "endpoint workspace type reason source since_ms until_ms limit after to "
-     "who",
-     "requeues the oldest matching dead letters: "
-     "{\"requeued\":[id…],\"refused\":[{\"id\",\"why\"}],\"next\":…}; "
-     "pass next as after until it is null",
-     bulk_retry},
-    {"dlq_resolve_all",
-     "endpoint workspace type reason source since_ms until_ms limit after note "
-     "who",
-     "resolves the oldest matching dead letters: {\"resolved\":[id…],"
-     "\"refused\":[],\"next\":…}; pass next as after until it is null",
-     bulk_resolve},
-    {"dlq_discard_all",
-     "endpoint workspace type reason source since_ms until_ms limit after note "
-     "who",
-     "discards the oldest matching dead letters: {\"discarded\":[id…],"
-     "\"refused\":[],\"next\":…}; pass next as after until it is null",
-     bulk_discard},
-    {"dlq_count",
-     "endpoint workspace type reason source since_ms until_ms limit after to "
-     "note who",
-     "counts matching dead letters, page by page: {\"count\",\"next\"}",
-     bulk_count},
-    {"dlq_stats", "",
-     "the number of dead letters by state; of those in state dead, by "
-     "endpoint, reason and fault",
-     bulk_stats},
-    {"dlq_resolve", "id note who",
-     "resolves a dead letter that was handled in another way: the dead letter",
-     list_ask_resolve},
-    {"dlq_discard", "id note who",
-     "discards a dead letter that is not needed: the dead letter",
-     list_ask_discard},
-    {"dlq_new_dead_letters", "after since_ms limit",
-     "one entry for each time that a delivery became a dead letter, oldest "
-     "first; pass next as after",
-     new_dead_letters_ask},
-    {"trace", "id", "the history of an event's dead letters", list_ask_trace},
-    {0}};
+    {&command_dlq, list_ask},
+    {&command_dlq_show, list_ask_show},
+    {&command_dlq_retry, list_ask_retry},
+    {&command_dlq_retry_all, bulk_retry},
+    {&command_dlq_resolve_all, bulk_resolve},
+    {&command_dlq_discard_all, bulk_discard},
+    {&command_dlq_count, bulk_count},
+    {&command_dlq_stats, bulk_stats},
+    {&command_dlq_resolve, list_ask_resolve},
+    {&command_dlq_discard, list_ask_discard},
+    {&command_dlq_new_dead_letters, new_dead_letters_ask},
+    {&command_dead_letter_trace, list_ask_trace},
+    {0},
+};
 
 int main(int argc, char **argv)
 {

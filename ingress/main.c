@@ -19,6 +19,7 @@
  * kill -9   loses no request that had its response; an interrupted request may be on disk
  *           already, and the sequencer recognises the provider's repetition of it */
 #include "archive_replay.h"
+#include "commands.h"
 #include "ingress.h"
 #include "rejects.h"
 #include "request_trace.h"
@@ -59,37 +60,10 @@ static const struct metric_family families[FAMILY_COUNT + 1] = {
 };
 
 static const struct control_command commands[] = {
-    {"find", "id",
-     "the newest requests that have this provider id as a header's value or as "
-     "a string in the body: {\"events\":[[id, received_ms, source, "
-     "received_at]…],\"looked_at\":…,\"back_to\":…}",
-     trace_find},
-    {"trace", "id event",
-     "the archived request of an event, and how often the event was sent again",
-     trace_event},
-    {"request", "id event offset as_sent",
-     "an archived request: with offset 0 its headers, and body_b64, the piece "
-     "of its body_bytes at offset (event: the body of this event in a request "
-     "of several; as_sent: of a producer's request, the body that endpoints "
-     "get for the event with this id)",
-     show_request},
-    {"reject", "id offset", "a refused request, in the same form", show_reject},
-    {"rejects", "source id since_ms until_ms limit",
-     "refused requests, newest first (id: the provider's delivery id, if a "
-     "header has it)",
-     rejects_show},
-    {"archive", "since_ms until_ms source limit after waiting",
-     "archived events, oldest first (waiting: only events that the sequencer "
-     "has not acknowledged): {\"events\":[[id, received_ms, source, "
-     "received_at]…],\"next\":…}; continue with \"after\": next until that is "
-     "null",
-     replay_archive},
-    {"resend", "events endpoint always new_id who",
-     "send these events again ({\"id\"}, or {\"id\",\"request\"} for one of a "
-     "request of several): {\"resent\":[{\"id\",\"new_id\"}…],"
-     "\"missing\":[id…]}",
-     replay_resend},
-    {0},
+    {&command_find, trace_find},      {&command_request_trace, trace_event},
+    {&command_request, show_request}, {&command_reject, show_reject},
+    {&command_rejects, rejects_show}, {&command_archive, replay_archive},
+    {&command_resend, replay_resend}, {0},
 };
 
 static const struct links_ops links_ops = {.load = ingress_load};

@@ -11,6 +11,7 @@
  * kill -9   loses nothing: a message that was not committed was not acknowledged, and
  *           its sender sends it again */
 #include "actions.h"
+#include "commands.h"
 #include "dead_letters.h"
 #include "dispatch.h"
 #include "event_intake.h"
@@ -189,51 +190,19 @@ static const struct metric_family families[] = {
 /* ---- commands ---- */
 
 static const struct control_command commands[] = {
-    {"trace", "id", "one event: what it is and how its deliveries stand",
-     event_trace},
-    {"events",
-     "source type workspace endpoint status id since_ms until_ms limit before",
-     "newest first (id: the provider's, of the event or its delivery): "
-     "{\"events\":[…],\"next\":…}; go on with \"before\": next "
-     "until that is null",
-     events_search},
-    {"deliveries",
-     "workspace source type endpoint status since_ms until_ms limit before",
-     "newest first: {\"deliveries\":[…],\"next\":…}; go on with \"before\": "
-     "next until that is null",
-     deliveries_search},
-    {"endpoints", "name",
-     "state, owner, deliveries assigned, waiting and scheduled for a retry; "
-     "all "
-     "without a name",
-     endpoints_show},
-    {"endpoint_pause", "name who", "try nothing until it is resumed",
-     endpoints_pause},
-    {"endpoint_resume", "name who", "of one that is paused or disabled",
-     endpoints_resume},
-    {"retry", "event endpoint who",
-     "try open deliveries of an event now, their budgets unchanged: "
-     "{\"id\",\"deliveries\":[{\"endpoint\",\"status\",\"accepted\","
-     "\"result\",\"why\",\"attempts\",\"deliverer\"}]}",
-     actions_retry},
-    {"abandon", "event endpoint note who",
-     "give an open delivery up: a dead letter with the reason abandoned",
-     actions_abandon},
-    {"facts", "ids endpoint",
-     "status, source, type, workspace and parts of each of these events, the "
-     "reasons of its dead deliveries, and whether the endpoint is subscribed "
-     "to it",
-     replay_facts},
-    {"release", "event who", "release a suppressed duplicate", show_release},
-    {"gaps", "open source workspace since_ms until_ms limit before",
-     "numbers that are or were missing, newest first: "
-     "{\"gaps\":[…],\"next\":…}; go on with \"before\": next until that is "
-     "null",
-     show_gaps},
-    {"close_gap", "id note who", "wait no longer for what is missing",
-     show_close_gap},
-    {"workspaces", "workspace limit", "numbers, open gaps, what is buffered",
-     show_workspaces},
+    {&command_event, event_trace},
+    {&command_events, events_search},
+    {&command_deliveries, deliveries_search},
+    {&command_endpoints, endpoints_show},
+    {&command_endpoint_pause, endpoints_pause},
+    {&command_endpoint_resume, endpoints_resume},
+    {&command_retry, actions_retry},
+    {&command_abandon, actions_abandon},
+    {&command_facts, replay_facts},
+    {&command_release, show_release},
+    {&command_gaps, show_gaps},
+    {&command_close_gap, show_close_gap},
+    {&command_workspaces, show_workspaces},
     {0},
 };
 

@@ -24,6 +24,7 @@ typedef enum {
 enum {
     EXIT_USAGE = 64,
     EXIT_UNAVAILABLE = 69, /* port in use, state locked by another instance */
+    EXIT_SOFTWARE = 70, /* only of a debug build: an invariant does not hold */
     EXIT_STORAGE = 74,
     EXIT_CONFIG = 78,
 };

@@ -3,6 +3,7 @@
 #include "alloc.h"
 #include "bounds.h"
 #include "clock.h"
+#include "commands.h"
 #include "log.h"
 #include <czmq.h>
 
@@ -10,7 +11,7 @@ enum {
     CONTROL_VERSION = 1,
     REQUEST_MAX_BYTES = 1024 * 1024,
     PER_TURN = 16,
-    TABLES_MAX = 2, /* of every daemon, and of the process */
+    TABLES_MAX = 3, /* ping, of every daemon, and of the process */
 };
 
 struct reply {
@@ -35,8 +36,23 @@ struct control {
     zframe_t
         *waiter;   /* the connection that waits for control_reply(), or NULL */
     json_t *later; /* the value that control_later() returns */
+    const struct command_spec *spec;       /* of the current request */
+    const struct command_spec *later_spec; /* of the one that waits */
     int64_t started_ms;
 };
+
+static json_t *pong(void *self, json_t *args, char why[200])
+{
+    const struct control *c = self;
+    char at[RFC3339_BYTES];
+
+    (void)args, (void)why;
+    rfc3339(at, c->started_ms);
+    return json_pack("{s:s,s:s,s:i,s:s}", "process", c->name, "version",
+                     GRAPNEL_VERSION, "pid", (int)getpid(), "started_at", at);
+}
+
+static const struct control_command every[] = {{&command_ping, pong}, {0}};
 
 struct control *control_open(const char *run_dir, const char *name)
 {
@@ -50,6 +66,7 @@ struct control *control_open(const char *run_dir, const char *name)
     zsock_set_sndtimeo(c->router, 0);
     zsock_set_maxmsgsize(c->router, REQUEST_MAX_BYTES);
     ipc_bind(c->router, run_dir, name, "control");
+    control_add(c, every, c);
     return c;
 }
 
@@ -96,9 +113,28 @@ static char *reply_text(json_t *reply, const char *why)
                             "not valid JSON\"}");
 }
 
-static void ready(struct control *c, zframe_t **to, json_t *reply,
+#ifdef GRAPNEL_DEBUG
+static void check_reply(const struct command_spec *spec, const json_t *reply)
+{
+    char why[200];
+
+    if (spec && !command_reply_fits(spec, reply, why))
+        die(EXIT_SOFTWARE, "the reply to %s is not as declared: %s", spec->name,
+            why);
+}
+#else
+static void check_reply(const struct command_spec *spec, const json_t *reply)
+{
+    (void)spec, (void)reply;
+}
+#endif
+
+static void ready(struct control *c, zframe_t **to,
+                  const struct command_spec *spec, json_t *reply,
                   const char *why)
 {
+    if (reply)
+        check_reply(spec, reply);
     c->ready[c->ready_count++] = (struct reply){.to = *to,
                                                 .text = reply_text(reply, why)};
     *to = NULL;
@@ -131,6 +167,7 @@ void control_flush(struct control *c)
 json_t *control_later(struct control *c)
 {
     c->waiter = c->current;
+    c->later_spec = c->spec;
     c->current = NULL;
     return c->later;
 }
@@ -143,80 +180,52 @@ bool control_waiting(const struct control *c)
 void control_reply(struct control *c, json_t *reply, const char *why)
 {
     if (c->waiter)
-        ready(c, &c->waiter, reply, why);
+        ready(c, &c->waiter, c->later_spec, reply, why);
 }
 
 /* ---- requests ---- */
-
-static json_t *pong(const struct control *c)
-{
-    char at[RFC3339_BYTES];
-
-    rfc3339(at, c->started_ms);
-    return json_pack("{s:s,s:s,s:i,s:s}", "process", c->name, "version",
-                     GRAPNEL_VERSION, "pid", (int)getpid(), "started_at", at);
-}
 
 static void list_known(const struct control *c, const char *ask, char why[200])
 {
     struct buf b;
 
     buf_init(&b, 199);
-    buf_printf(&b, "%s has no request \"%.40s\"; it has ping", c->name, ask);
+    buf_printf(&b, "%s has no request \"%.40s\"; it has", c->name, ask);
     for (int i = 0; i < c->table_count; i++)
-        for (const struct control_command *k = c->tables[i].all; k->name; k++)
-            buf_printf(&b, " %s", k->name);
+        for (const struct control_command *k = c->tables[i].all; k->spec; k++)
+            buf_printf(&b, " %s", k->spec->name);
     snprintf(why, 200, "%s", b.data);
     buf_fini(&b);
 }
 
-static bool has_word(const char *words, const char *word)
-{
-    size_t n = strlen(word);
-
-    for (const char *w = words; *w; w += strcspn(w, " ,")) {
-        w += strspn(w, " ,");
-        if (n && strcspn(w, " ,") == n && memcmp(w, word, n) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* An unknown filter is an error: without the filter, a command would act on
- * everything. */
-static bool args_known(const char *ask, const char *known, json_t *args,
-                       char why[200])
-{
-    const char *key;
-    json_t *v;
-
-    json_object_foreach(args, key, v)
-    {
-        if (has_word(known, key))
-            continue;
-        snprintf(why, 200, "%s has no argument \"%.40s\"; it has %.100s", ask,
-                 key, *known ? known : "none");
-        return false;
-    }
-    return true;
-}
-
 static bool is_question(json_t *doc)
 {
-    const char *key;
-    json_t *v;
+    json_t *args = json_object_get(doc, "args");
+    size_t known = 2 + (args != NULL);
 
-    json_object_foreach(doc, key,
-                        v) if (!has_word("v ask args", key)) return false;
-    v = json_object_get(doc, "args");
-    return json_is_string(json_object_get(doc, "ask")) &&
-           (!v || json_is_object(v));
+    return json_object_size(doc) == known && json_object_get(doc, "v") &&
+           json_is_string(json_object_get(doc, "ask")) &&
+           (!args || json_is_object(args));
+}
+
+static const struct control_command *find(const struct control *c,
+                                          const char *ask, void **self)
+{
+    for (int i = 0; i < c->table_count; i++)
+        for (const struct control_command *k = c->tables[i].all; k->spec; k++)
+            if (strcmp(k->spec->name, ask) == 0) {
+                *self = c->tables[i].self;
+                return k;
+            }
+    return NULL;
 }
 
 static json_t *handle(struct control *c, json_t *doc, char why[200])
 {
     const char *ask = json_string_value(json_object_get(doc, "ask"));
     json_t *args = json_object_get(doc, "args");
+    const struct control_command *command;
+    void *self;
 
     if (json_integer_value(json_object_get(doc, "v")) != CONTROL_VERSION) {
         snprintf(why, 200, "this is control version %d: write {\"v\":%d,…}",
@@ -227,16 +236,13 @@ static json_t *handle(struct control *c, json_t *doc, char why[200])
         snprintf(why, 200, "a request is {\"v\":1,\"ask\":NAME,\"args\":{…}}");
         return NULL;
     }
-    if (strcmp(ask, "ping") == 0)
-        return args_known(ask, "", args, why) ? pong(c) : NULL;
-    for (int i = 0; i < c->table_count; i++)
-        for (const struct control_command *k = c->tables[i].all; k->name; k++)
-            if (strcmp(k->name, ask) == 0)
-                return args_known(ask, k->args, args, why)
-                           ? k->fn(c->tables[i].self, args, why)
-                           : NULL;
-    list_known(c, ask, why);
-    return NULL;
+    command = find(c, ask, &self);
+    if (!command)
+        list_known(c, ask, why);
+    if (!command || !command_args_fit(command->spec, args, why))
+        return NULL;
+    c->spec = command->spec;
+    return command->fn(self, args, why);
 }
 
 static void handle_text(struct control *c, struct bytes text)
@@ -246,12 +252,13 @@ static void handle_text(struct control *c, struct bytes text)
     json_t *doc = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, &bad);
     json_t *reply = NULL;
 
+    c->spec = NULL;
     if (doc)
         reply = handle(c, doc, why);
     else
         snprintf(why, sizeof why, "not a JSON document: %.150s", bad.text);
     if (reply != c->later)
-        ready(c, &c->current, reply, why);
+        ready(c, &c->current, c->spec, reply, why);
     json_decref(doc);
 }
 

@@ -4,34 +4,33 @@
  *   {"v":1,"ask":"trace","args":{"id":"evt_…"}}
  *   {"v":1,"ok":true,"reply":{…}}     {"v":1,"ok":false,"error":"…"}
  *
- * An unknown command or argument is refused with a list of the known ones. Replies
+ * A request that is not as its command is declared (command_spec.h) is refused, and the error
+ * says why. In a debug build, a reply that is not as declared ends the process. Replies
  * are sent after the commit of the turn that made them; a crash before it leaves the
  * request without a reply, and nothing of it on disk. */
 #ifndef DAEMON_CONTROL_H
 #define DAEMON_CONTROL_H
 
+#include "command_spec.h"
 #include "loop.h"
 #include "rc.h"
 #include <jansson.h>
 
 struct control;
 
-/* Handles one request inside the turn's transaction. Returns the reply, which the caller
+/* Handles one request, whose arguments are as declared, inside the turn's transaction. Returns the reply, which the caller
  * owns from now on, or NULL with the reason in `why`. To reply later, return
  * control_later(); then control_reply() must be called in a later turn. */
 typedef json_t *control_fn(void *self, json_t *args, char why[200]);
 
 struct control_command {
-    const char *name;
-    const char *args; /* "id note": the arguments it accepts; "": none */
-    const char *help;
+    const struct command_spec *spec; /* NULL ends a table */
     control_fn *fn;
 };
 
 /* Binds the socket. `ping` is built in: {"process","version","pid","started_at"}. */
 struct control *control_open(const char *run_dir, const char *name);
-/* Adds a table of commands, which ends with a NULL name and is borrowed until the end. They
- * are called with `self`. */
+/* Adds a table of commands, which is borrowed until the end. They are called with `self`. */
 void control_add(struct control *c, const struct control_command *commands,
                  void *self);
 void control_close(struct control *c);

@@ -2,6 +2,7 @@
  * have. */
 #include "daemon.h"
 #include "clock.h"
+#include "commands.h"
 #include "config.h"
 #include "daemon_health.h"
 #include "daemon_metrics.h"
@@ -403,15 +404,10 @@ static json_t *on_names(void *self, json_t *args, char why[200])
 }
 
 static const struct control_command common_commands[] = {
-    {"status", "", "the state of this process", on_status},
-    {"health", "", "whether it is ready, in one line", daemon_health_ask},
-    {"names", "", "names of endpoints, sources, policies, alerts and notifiers",
-     on_names},
-    {"check", "", "the changes that a reload would make", on_check},
-    {"reload", "", "read the configuration again", on_reload},
-    {"backup", "path", "copy the database to a new file", on_backup},
-    {"verify", "", "check the database for damage", daemon_verify_ask},
-    {0},
+    {&command_status, on_status},         {&command_health, daemon_health_ask},
+    {&command_names, on_names},           {&command_check, on_check},
+    {&command_reload, on_reload},         {&command_backup, on_backup},
+    {&command_verify, daemon_verify_ask}, {0},
 };
 
 /* ---- the turn ---- */

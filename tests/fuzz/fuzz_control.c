@@ -16,10 +16,14 @@ static json_t *echo(void *self, json_t *args, char why[200])
     return args ? json_deep_copy(args) : json_object();
 }
 
-static const struct control_command commands[] = {
-    {"echo", "refuse id note", "returns its arguments", echo},
-    {0},
-};
+static const struct value echo_args[] = {
+    {.name = "refuse", .type = VALUE_ANY},
+    {.name = "id", .type = VALUE_TEXT, .min = 1, .max = 200},
+    {.name = "note", .type = VALUE_TEXT, .max = 200},
+    {0}};
+static const struct command_spec echo_spec = {
+    .name = "echo", .args = echo_args, .reply = {.type = VALUE_ANY}};
+static const struct control_command commands[] = {{&echo_spec, echo}, {0}};
 
 static zsock_t *dealer;
 static struct control *control;

@@ -72,11 +72,20 @@ static json_t *on_look(void *self, json_t *args, char why[200])
     return json_pack("{s:I}", "turn", (json_int_t)turns);
 }
 
+static const struct value add_args[] = {
+    {.name = "by", .type = VALUE_ANY, .help = "a number"}, {0}};
+static const struct command_spec add_spec = {
+    .name = "add", .args = add_args, .reply = {.type = VALUE_ANY}};
+static const struct command_spec look_spec = {.name = "look",
+                                              .reply = {.type = VALUE_ANY}};
+static const struct command_spec fill_spec = {.name = "fill",
+                                              .reply = {.type = VALUE_ANY}};
+
 /* With space for more than any process has. */
 static struct control_command commands[65] = {
-    {"add", "by", "adds", on_add},
-    {"look", "", "says in which turn", on_look},
-    {"fill", "", "fills the disk", on_fill},
+    {&add_spec, on_add},
+    {&look_spec, on_look},
+    {&fill_spec, on_fill},
 };
 
 static int work(void *self)
@@ -356,6 +365,10 @@ static void control_refuses_unknown_requests_by_name(void **state)
 
 static void every_command_is_known_however_many_there_are(void **state)
 {
+    static const struct command_spec odd = {.name = "odd"},
+                                     even = {.name = "even"},
+                                     last = {.name = "last",
+                                             .reply = {.type = VALUE_ANY}};
     struct control_command all[COUNT_OF(commands)];
     char why[200];
     json_t *a;
@@ -364,9 +377,8 @@ static void every_command_is_known_however_many_there_are(void **state)
     (void)state;
     memcpy(all, commands, sizeof all);
     for (size_t i = 3; i < COUNT_OF(commands) - 1; i++)
-        commands[i] = (struct control_command){i % 2 ? "odd" : "even", "",
-                                               "fills the list", on_look};
-    commands[COUNT_OF(commands) - 2].name = "last";
+        commands[i] = (struct control_command){i % 2 ? &odd : &even, on_look};
+    commands[COUNT_OF(commands) - 2].spec = &last;
     pid = BEGIN("-c", config);
     a = ask_for("last", NULL, why);
     assert_non_null(a);

@@ -1,0 +1,109 @@
+/* command_spec: a control command, declared once: its name, parameters, reply, role and effect.
+ *
+ * The processes bind a function to each declaration (control.h). The check of requests and
+ * replies, docs/CONTROL.md, the options of `grapnel`, the HTTP API and its OpenAPI document are
+ * made from the same declarations. Pure data and pure functions: nothing here has a state, and
+ * everybody may call it at any time. commands.h lists all declarations. */
+#ifndef COMMANDS_COMMAND_SPEC_H
+#define COMMANDS_COMMAND_SPEC_H
+
+#include "alloc.h"
+#include "rc.h"
+#include <jansson.h>
+
+enum value_type {
+    VALUE_TEXT,    /* UTF-8; min and max count bytes */
+    VALUE_PATTERN, /* a text in which * stands for any text */
+    VALUE_CHOICE,  /* one of `choices` */
+    VALUE_INTEGER, /* from min to max */
+    VALUE_NUMBER,
+    VALUE_BOOL,
+    VALUE_TIME, /* RFC 3339 in UTC with milliseconds; only in replies */
+    VALUE_TIME_MS, /* milliseconds since 1970; its name ends with _ms. HTTP and the command line
+                    * name it without _ms, and take "24h" or an RFC 3339 time */
+    VALUE_BASE64,
+    VALUE_OBJECT, /* with `fields` */
+    VALUE_LIST,   /* of `item`; min and max count items */
+    VALUE_MAP,    /* an object with any names, whose values are as `item` */
+    VALUE_ANY,    /* any JSON value */
+};
+
+enum value_flags {
+    VALUE_REQUIRED = 1, /* an argument that must be there */
+    VALUE_NULL = 2,     /* may be null */
+    VALUE_ABSENT = 4,   /* of a reply: may be absent; the help says when */
+};
+
+/* A parameter, a field, or an item of a list. */
+struct value {
+    const char
+        *name; /* NULL ends a table; of an item and of a reply: any text */
+    enum value_type type;
+    unsigned flags;
+    const char *help;                  /* a phrase: "of this workspace" */
+    int64_t min, max;                  /* max 0: no bound, or the usual one */
+    int64_t otherwise;                 /* INTEGER: the default; 0: none */
+    const char *const *choices;        /* ends with NULL */
+    const struct value *fields, *item; /* fields end with a NULL name */
+};
+
+/* Who may use a command; each role may also do what the ones before it may. */
+enum role {
+    ROLE_VIEWER,   /* reads */
+    ROLE_OPERATOR, /* everything but tokens and secrets */
+    ROLE_ADMIN,
+};
+
+enum command_flags {
+    COMMAND_ACTS = 1,       /* changes something */
+    COMMAND_REPEATABLE = 2, /* a second call changes nothing more */
+    COMMAND_LATER = 4, /* replies when long work has ended; one at a time */
+    COMMAND_LOCAL = 8, /* has no HTTP route: of use only on the same machine */
+};
+
+/* A method and path of the HTTP API below /api/v1; a name in braces is a parameter. */
+struct command_route {
+    const char *method, *path;
+};
+
+struct command_spec {
+    const char *name;
+    const char *process;      /* "sequencer", or "every" */
+    const char *help;         /* sentences, for people */
+    const struct value *args; /* ends with a NULL name; NULL: none */
+    struct value reply;       /* an object or a list */
+    const struct value
+        *or_reply; /* another form that it may have; NULL: none */
+    enum role role;
+    unsigned flags;
+    struct command_route routes[2];
+    const char
+        *rows; /* the field of the reply that has the rows of a list, or NULL */
+};
+
+/* The usual bounds of a value whose declaration has none. */
+enum {
+    VALUE_TEXT_MAX = 4096,
+};
+
+/* Whether a request has only arguments that are declared, with their types and within their
+ * bounds, and all that are required. If not, `why` is a sentence that names the argument. */
+bool command_args_fit(const struct command_spec *c, const json_t *args,
+                      char why[200]);
+/* Whether a reply is what is declared: no field is missing, and none is undeclared. */
+bool command_reply_fits(const struct command_spec *c, const json_t *reply,
+                        char why[200]);
+/* Whether one value is as declared; `where` names it in `why`. */
+bool value_fits(const struct value *v, const json_t *j, const char *where,
+                char why[200]);
+/* The argument with this name, or NULL. */
+const struct value *command_arg(const struct command_spec *c, const char *name);
+/* The name of an argument on the command line and in HTTP: without _ms. The caller's. */
+char *value_public_name(const struct value *v);
+/* A word for people: "a number", "true or false". */
+const char *value_type_name(const struct value *v);
+
+/* Writes the tables of docs/CONTROL.md. */
+void commands_document(struct buf *out);
+
+#endif

@@ -1,0 +1,45 @@
+/* commands: all declarations. */
+#ifndef COMMANDS_COMMANDS_H
+#define COMMANDS_COMMANDS_H
+
+#include "command_spec.h"
+
+/* of each process, in the order of the document; each ends with NULL */
+extern const struct command_spec *const every_commands[];
+extern const struct command_spec *const ingress_commands[];
+extern const struct command_spec *const sequencer_commands[];
+extern const struct command_spec *const deliverer_commands[];
+extern const struct command_spec *const dlqd_commands[];
+extern const struct command_spec *const console_commands[];
+
+/* Every process. */
+extern const struct command_spec command_ping, command_status, command_health,
+    command_names, command_check, command_reload, command_backup,
+    command_verify;
+
+/* ingress */
+extern const struct command_spec command_request_trace, command_find,
+    command_request, command_rejects, command_reject, command_archive,
+    command_resend;
+
+/* sequencer */
+extern const struct command_spec command_event, command_events,
+    command_deliveries, command_endpoints, command_endpoint_pause,
+    command_endpoint_resume, command_retry, command_abandon, command_facts,
+    command_release, command_gaps, command_close_gap, command_workspaces;
+
+/* deliverer */
+extern const struct command_spec command_attempts, command_test;
+
+/* dlqd */
+extern const struct command_spec command_dlq, command_dlq_show,
+    command_dlq_retry, command_dlq_retry_all, command_dlq_resolve_all,
+    command_dlq_discard_all, command_dlq_count, command_dlq_stats,
+    command_dlq_resolve, command_dlq_discard, command_dlq_new_dead_letters,
+    command_dead_letter_trace;
+
+/* console */
+extern const struct command_spec command_console_trace, command_alerts,
+    command_alerts_test;
+
+#endif

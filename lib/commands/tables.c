@@ -1,0 +1,5 @@
+/* tables: values that several declarations share. */
+#include "tables.h"
+
+const struct value value_text = TEXT("text", "");
+const struct value value_id = TEXT("id", "", .min = 1, .max = 200);

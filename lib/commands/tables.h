@@ -1,0 +1,45 @@
+/* tables: short forms for the declarations of commands. Only the tables in this folder include
+ * it. Each form is one row; further members may follow: TEXT("note", "the reason",
+ * .flags = VALUE_REQUIRED). */
+#ifndef COMMANDS_TABLES_H
+#define COMMANDS_TABLES_H
+
+#include "command_spec.h"
+
+#define VALUE(kind, n, h, ...)                          \
+    {                                                   \
+        .type = kind, .name = n, .help = h, __VA_ARGS__ \
+    }
+
+#define TEXT(n, ...)    VALUE(VALUE_TEXT, n, __VA_ARGS__)
+#define PATTERN(n, ...) VALUE(VALUE_PATTERN, n, __VA_ARGS__)
+#define INTEGER(n, ...) VALUE(VALUE_INTEGER, n, __VA_ARGS__)
+#define NUMBER(n, ...)  VALUE(VALUE_NUMBER, n, __VA_ARGS__)
+#define BOOL(n, ...)    VALUE(VALUE_BOOL, n, __VA_ARGS__)
+#define TIME(n, ...)    VALUE(VALUE_TIME, n, __VA_ARGS__)
+#define TIME_MS(n, ...) VALUE(VALUE_TIME_MS, n, __VA_ARGS__)
+#define BASE64(n, ...)  VALUE(VALUE_BASE64, n, __VA_ARGS__)
+#define ANY(n, ...)     VALUE(VALUE_ANY, n, __VA_ARGS__)
+
+/* `of`: an array of words that ends with NULL */
+#define CHOICE(n, of, ...) VALUE(VALUE_CHOICE, n, __VA_ARGS__, .choices = of)
+/* `of`: an array of fields that ends with {0} */
+#define OBJECT(n, of, ...) VALUE(VALUE_OBJECT, n, __VA_ARGS__, .fields = of)
+/* `of`: the address of one value */
+#define LIST(n, of, ...) VALUE(VALUE_LIST, n, __VA_ARGS__, .item = of)
+#define MAP(n, of, ...)  VALUE(VALUE_MAP, n, __VA_ARGS__, .item = of)
+
+/* What lists take. */
+#define ARGS_TIMES                            \
+    TIME_MS("since_ms", "from this time on"), \
+        TIME_MS("until_ms", "before this time")
+#define ARG_LIMIT                                                \
+    INTEGER("limit", "at most this many", .min = 1, .max = 1000, \
+            .otherwise = 100)
+#define ARG_WHO TEXT("who", "the name that the history shows", .max = 128)
+
+/* tables.c: values that several commands have */
+extern const struct value value_text; /* an item of a list of texts */
+extern const struct value value_id;
+
+#endif
