@@ -18,6 +18,8 @@ void link_turn_clear(struct link_turn *t)
 {
     t->count = 0;
     buf_reset(&t->messages);
+    if (t->messages.cap > TURN_MEMORY_KEPT_BYTES)
+        buf_fini(&t->messages);
 }
 
 static void turn_keep(struct link_turn *t, uint64_t n, struct bytes message)

@@ -342,7 +342,7 @@ static void fill_from_log(struct links *h, struct link_out *o,
                           struct wire_batch *b)
 {
     stmt *s = h->sql.log_read;
-    uint64_t n = b->first;
+    uint64_t n = b->first + b->count;
 
     bind_i64(s, 1, o->link);
     bind_i64(s, 2, (int64_t)n);
@@ -356,19 +356,18 @@ static void fill_from_log(struct links *h, struct link_out *o,
     db_done(s);
 }
 
-/* Messages of this turn need no row of the log. */
+/* Messages of this turn need no row of the log: it is read from the first one on that was
+ * put without its message, or before this turn. */
 static void fill(struct links *h, struct link_out *o, struct wire_batch *b)
 {
     uint64_t n = b->first;
 
-    if (!o->own && !link_turn_message(&o->turn, n).n) {
-        fill_from_log(h, o, b);
-        return;
-    }
     for (; may_add(h, o, b, n) && (o->own || link_turn_message(&o->turn, n).n);
          n++)
         if (!add_message(h, o, b, n, o->own_kind, (int64_t)n))
-            break;
+            return;
+    if (may_add(h, o, b, n))
+        fill_from_log(h, o, b);
 }
 
 /* Free the memory that one large message needed. */

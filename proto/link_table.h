@@ -1,4 +1,4 @@
-/* link_table: a process's links in memory. Included only by proto/link*.c. */
+/* link_table: a process's links in memory. Included only by proto/link*.c and their tests. */
 #ifndef PROTO_LINK_TABLE_H
 #define PROTO_LINK_TABLE_H
 
@@ -33,7 +33,11 @@ enum {
 /* Messages of a link that were put in this turn, one behind the other, so that they need
  * not be read back from their rows. Number first + i ends at ends[i]; an empty one was
  * put without its message. */
-enum { TURN_KEPT_MAX_COUNT = 512, TURN_KEPT_MAX_BYTES = 1024 * 1024 };
+enum {
+    TURN_KEPT_MAX_COUNT = 512,
+    TURN_KEPT_MAX_BYTES = 1024 * 1024,
+    TURN_MEMORY_KEPT_BYTES = 64 * 1024, /* a larger buffer is freed */
+};
 struct link_turn {
     uint64_t first;
     int count;

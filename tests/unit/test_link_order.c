@@ -1,5 +1,6 @@
 /* Tests of one link without restores: each message arrives once and in order. P4. */
 #include "link_pair.h"
+#include "link_table.h"
 
 static void messages_arrive_once_in_order(void **state)
 {
@@ -99,6 +100,71 @@ static void a_message_is_forgotten_with_its_turn(void **state)
     assert_int_equal(db_commit(p->a.db), GR_OK);
     run_through(&p->a, &p->b);
     assert_int_equal(end_number(&p->b, "SELECT max(value) FROM applied"), 11);
+}
+
+/* Waits for batches until they have `messages` in all. Returns how many batches. */
+static int count_batches(struct end *e, uint64_t messages)
+{
+    zmq_pollitem_t item = {zsock_resolve(mailbox_socket(e->mailbox)), -1,
+                           ZMQ_POLLIN, 0};
+    int batches = 0;
+
+    for (uint64_t got = 0; got < messages;) {
+        zframe_t *frame = mailbox_take(e->mailbox);
+        struct wire_batch b;
+
+        if (!frame) {
+            assert_int_equal(zmq_poll(&item, 1, 5000), 1);
+            continue;
+        }
+        if (wire_get_batch(&b, (struct bytes){zframe_data(frame),
+                                              zframe_size(frame)}) == GR_OK &&
+            b.count) {
+            got += b.count;
+            batches++;
+        }
+        zframe_destroy(&frame);
+    }
+    return batches;
+}
+
+/* Of three rows, two come with their message. */
+static void rows_with_and_without_their_message_share_a_batch(void **state)
+{
+    enum { ROWS = 400 };
+    struct pair *p = *state;
+
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 1);
+    run_through(&p->a, &p->b);
+    end_write(&p->a, "b", SMALL, ROWS);
+    links_flush(p->a.links);
+    assert_int_equal(count_batches(&p->b, ROWS),
+                     (ROWS + BATCH_MAX_COUNT - 1) / BATCH_MAX_COUNT);
+    run_through(&p->a, &p->b);
+    assert_exactly(&p->b, "a", 1, 1 + ROWS);
+    assert_no_alarm(&p->a, &p->b);
+}
+
+static void memory_of_a_large_turn_is_given_back(void **state)
+{
+    struct pair *p = *state;
+    const struct link_turn *t;
+
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 1);
+    run_through(&p->a, &p->b);
+    end_write(&p->a, "b", MIDDLING, 400);
+    assert_int_equal(p->a.links->out_count, 1);
+    t = &p->a.links->out[0]->turn;
+    assert_true(t->messages.cap > 4 * TURN_MEMORY_KEPT_BYTES);
+    run_through(&p->a, &p->b);
+    assert_in_range(t->messages.cap, 0, TURN_MEMORY_KEPT_BYTES);
+    end_write(&p->a, "b", SMALL, 2); /* later messages are kept as before */
+    assert_true(t->messages.len > 0);
+    run_through(&p->a, &p->b);
+    assert_exactly(&p->b, "a", 1, 403);
+    assert_true(t->messages.cap > 0); /* a small buffer stays */
 }
 
 /* A storm of lost, doubled and reordered frames, both ways. */
@@ -320,6 +386,7 @@ static void a_row_that_is_gone_is_an_empty_number(void **state)
     pair_start(p);
     end_write(&p->a, "b", SMALL, 20);
     db_exec(p->a.db, "DELETE FROM archive WHERE n = 9");
+    end_restart(&p->a); /* its messages are no longer in memory */
     run_through(&p->a, &p->b);
     assert_int_equal(end_number(&p->b, "SELECT count(*) FROM applied"), 19);
     assert_int_equal(end_number(&p->b, "SELECT n FROM link_in"), 20);
@@ -588,6 +655,8 @@ int main(void)
         PAIR_TEST(a_row_leaves_only_after_its_commit),
         PAIR_TEST(a_message_that_was_put_leaves_without_its_row),
         PAIR_TEST(a_message_is_forgotten_with_its_turn),
+        PAIR_TEST(rows_with_and_without_their_message_share_a_batch),
+        PAIR_TEST(memory_of_a_large_turn_is_given_back),
         PAIR_TEST(lost_frames_are_sent_again),
         PAIR_TEST(duplicate_frames_take_effect_once),
         PAIR_TEST(reordered_frames_are_put_in_order),
