@@ -262,18 +262,15 @@ static void drop_copy(struct sequencer *q, struct endpoint *e,
 }
 
 /* `task`: the message; empty: it is made of the rows when it is sent. */
-static uint64_t queue_task(struct sequencer *q, struct endpoint *e,
-                           int64_t event, int status, struct bytes task)
+static void queue_task(struct sequencer *q, struct endpoint *e, int64_t event,
+                       int status, struct bytes task)
 {
-    uint64_t n = links_next(q->d.links, e->owner->name);
-
     links_put_message(q->d.links, e->owner->name, WIRE_KIND_TASK,
                       delivery_ref(event, e->id), task);
     if (status == DELIVERY_IN_FLIGHT) {
         enter_window(e);
         e->owner->out_bytes += e->window.bytes;
     }
-    return n;
 }
 
 /* ---- new ones ---- */
@@ -303,8 +300,9 @@ void delivery_add(struct sequencer *q, struct endpoint *e, struct workspace *ws,
     if (!d->behind && dispatch_at_once(q, e)) {
         d->status = DELIVERY_IN_FLIGHT;
         d->grant_id = e->grant;
-        d->out_n = queue_task(q, e, d->event, d->status,
-                              encode_task(q, e, ev, d, content));
+        d->out_n = links_next(q->d.links, e->owner->name);
+        queue_task(q, e, d->event, d->status,
+                   encode_task(q, e, ev, d, content));
     } else {
         e->waiting = e->waiting || !d->behind;
     }
@@ -496,8 +494,8 @@ void delivery_dispatch(struct sequencer *q, struct endpoint *e, int64_t event,
     bind_i64(s->dispatch, 2, e->id);
     bind_i64(s->dispatch, 3, status);
     bind_i64(s->dispatch, 4, (int64_t)e->grant);
-    bind_i64(s->dispatch, 5,
-             (int64_t)queue_task(q, e, event, status, (struct bytes){NULL, 0}));
+    bind_i64(s->dispatch, 5, (int64_t)links_next(q->d.links, e->owner->name));
+    queue_task(q, e, event, status, (struct bytes){NULL, 0});
     db_run(s->db, s->dispatch);
 }
 

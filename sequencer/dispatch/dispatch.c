@@ -302,7 +302,7 @@ void dispatch_encode_task(struct sequencer *q, struct endpoint *e,
         t.expires_ms = publication_expires_ms(content->headers);
     wire_put_task(out, &t);
     if (!out->failed)
-        window_sent(&e->window, out->len - before);
+        window_measure_task(&e->window, d->out_n, out->len - before);
     buf_fini(&headers);
     buf_fini(&url);
 }

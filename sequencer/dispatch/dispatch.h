@@ -24,7 +24,8 @@ int dispatch_work(struct sequencer *q);
 /* Dead-letter the deliveries whose event was found damaged as its task was encoded. */
 void dispatch_damaged(struct sequencer *q);
 
-/* Append a delivery's task: what its deliverer is to send, and where. */
+/* Append a delivery's task: what its deliverer is to send, and where. `d` has its number in
+ * the link's log. */
 void dispatch_encode_task(struct sequencer *q, struct endpoint *e,
                           const struct event_row *ev, const struct delivery *d,
                           const struct event_content *content, struct buf *out);

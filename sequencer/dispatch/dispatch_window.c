@@ -55,8 +55,11 @@ void window_look(struct dispatch_window *w, int64_t now_ms,
     set_size(w, round_trip_ms, max_in_flight);
 }
 
-void window_sent(struct dispatch_window *w, size_t bytes)
+void window_measure_task(struct dispatch_window *w, uint64_t n, size_t bytes)
 {
+    if (n <= w->measured)
+        return;
+    w->measured = n;
     if (!w->bytes)
         w->bytes = (int64_t)bytes;
     else

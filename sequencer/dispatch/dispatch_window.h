@@ -28,13 +28,16 @@ struct dispatch_window {
     int64_t looked_ms; /* awake: last look; 0: none yet */
     int64_t ended;     /* deliveries that ended since then */
     int64_t per_s;     /* the rate: rises at once, falls by an eighth a look */
-    int64_t bytes;     /* a task, on average; 0: none has been sent */
+    int64_t bytes;     /* a task, on average; 0: none was measured */
+    uint64_t
+        measured; /* the last task in `bytes`, by its number in the link's log */
 };
 
 /* The window as of `now_ms` (awake). `round_trip_ms` of the link; 0: not known. */
 void window_look(struct dispatch_window *w, int64_t now_ms,
                  int64_t round_trip_ms, int max_in_flight);
-/* A task of this size was sent. */
-void window_sent(struct dispatch_window *w, size_t bytes);
+/* The task of number `n` in the log of the link to its deliverer was encoded: it has this
+ * size. Numbers ascend, so a task that is encoded again does not count. */
+void window_measure_task(struct dispatch_window *w, uint64_t n, size_t bytes);
 
 #endif

@@ -48,6 +48,7 @@ static void end_grant(struct sequencer *q, struct endpoint *e)
     e->owner = NULL;
     e->grant = 0;
     e->in_window = 0;
+    e->window.measured = 0; /* the next link has numbers of its own */
     e->revoke = e->revoking = e->granted_pending = false;
     e->sweeping = true;
     store_endpoint_set(q->store, e->id, "", 0, 0);

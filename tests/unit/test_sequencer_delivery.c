@@ -1,6 +1,8 @@
 /* Tests of delivery: each transition of its table, and what a transition changes beside
  * the status. P5. */
 #include "delivery.h"
+#include "dispatch.h"
+#include "event.h"
 #include "lane.h"
 #include "log.h"
 #include "search_filters.h"
@@ -297,6 +299,50 @@ static void an_ended_grant_frees_what_it_held(void **state)
     assert_int_equal(count("SELECT sent FROM deliveries WHERE event = 4"), 1);
 }
 
+/* Encodes the task of delivery `n` with a body of this size, as for number `n` of the log. */
+static void encode(int64_t n, size_t bytes)
+{
+    struct delivery d = row_of(n);
+    struct event_row ev = {.id = (char[]){"evt_1"},
+                           .source = (char[]){"s"},
+                           .type = (char[]){"t"},
+                           .workspace = (char[]){"w"},
+                           .clock = (char[]){""},
+                           .gap = (char[]){""}};
+    struct event_content content = {.headers = {"", 0}};
+    struct buf task;
+    char *body = gr_alloc(bytes);
+
+    content.body = (struct bytes){body, bytes};
+    d.out_n = (uint64_t)n;
+    buf_init(&task, FRAME_MAX_BYTES);
+    dispatch_encode_task(&q, &endpoint, &ev, &d, &content, &task);
+    assert_true(!task.failed && task.len > bytes);
+    buf_fini(&task);
+    delivery_fini(&d);
+    free(body);
+}
+
+/* The link loads a task again for a deliverer that was restarted. */
+static void a_task_that_is_encoded_again_is_measured_once(void **state)
+{
+    int64_t bytes;
+
+    (void)state;
+    add(1, DELIVERY_IN_FLIGHT, false);
+    add(2, DELIVERY_IN_FLIGHT, false);
+    encode(1, 80000);
+    encode(2, 10);
+    bytes = endpoint.window.bytes;
+    assert_in_range(bytes, 60000, 79000);
+    encode(1, 80000);
+    encode(2, 10);
+    assert_int_equal(endpoint.window.bytes, bytes);
+    add(3, DELIVERY_IN_FLIGHT, false);
+    encode(3, 10);
+    assert_true(endpoint.window.bytes < bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +364,8 @@ int main(void)
             end),
         cmocka_unit_test_setup_teardown(an_ended_grant_frees_what_it_held,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_task_that_is_encoded_again_is_measured_once, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

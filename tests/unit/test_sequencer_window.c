@@ -97,12 +97,28 @@ static void large_tasks_make_the_window_small(void **state)
     int64_t now_ms = 1;
 
     (void)state;
-    window_sent(&w, 100 * 1000);
+    window_measure_task(&w, 1, 100 * 1000);
     assert_int_equal(run(&w, &now_ms, 3, 20000, 100),
                      WINDOW_TASKS_MAX_BYTES / (100 * 1000));
-    for (int i = 0; i < 100; i++)
-        window_sent(&w, 50 * 1000 * 1000);
+    for (uint64_t n = 2; n < 102; n++)
+        window_measure_task(&w, n, 50 * 1000 * 1000);
     assert_int_equal(run(&w, &now_ms, 1, 20000, 100), WINDOW_MIN_TASKS);
+}
+
+static void a_task_is_measured_once_on_each_link(void **state)
+{
+    struct dispatch_window w = {0};
+
+    (void)state;
+    window_measure_task(&w, 7, 8000);
+    window_measure_task(&w, 8, 800);
+    assert_int_equal(w.bytes, 7100);
+    window_measure_task(&w, 7, 8000);
+    window_measure_task(&w, 8, 800);
+    assert_int_equal(w.bytes, 7100);
+    w.measured = 0; /* another link, with numbers of its own */
+    window_measure_task(&w, 1, 7900);
+    assert_int_equal(w.bytes, 7200);
 }
 
 int main(void)
@@ -115,6 +131,7 @@ int main(void)
         cmocka_unit_test(a_window_does_not_depend_on_max_in_flight),
         cmocka_unit_test(a_stall_does_not_lengthen_the_round_trip),
         cmocka_unit_test(large_tasks_make_the_window_small),
+        cmocka_unit_test(a_task_is_measured_once_on_each_link),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
