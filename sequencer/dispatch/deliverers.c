@@ -84,7 +84,7 @@ static void judge_disk(struct sequencer *q, struct deliverer_peer *d,
     if (d->store == store)
         return;
     if (d->store)
-        grants_end_all(q, d, "it has another database");
+        grants_end_all(q, d, "new_database");
     d->store = store;
     store_deliverer_set(q->store, d->name, store);
 }

@@ -164,7 +164,8 @@ void endpoint_resume(struct sequencer *q, struct endpoint *e, const char *who)
     log_info(NULL, "an endpoint is resumed", LS("endpoint", e->name));
 }
 
-void endpoint_disable(struct sequencer *q, struct endpoint *e, const char *why)
+void endpoint_disable(struct sequencer *q, struct endpoint *e,
+                      const char *reason, const char *why)
 {
     if (e->state == ENDPOINT_DISABLED)
         return;
@@ -174,7 +175,7 @@ void endpoint_disable(struct sequencer *q, struct endpoint *e, const char *why)
     log_error(NULL,
               "an endpoint is disabled; its deliveries wait for `grapnel "
               "endpoints resume`",
-              LS("endpoint", e->name), LS("reason", why));
+              LS("endpoint", e->name), LS("reason", reason), LS("error", why));
 }
 
 /* ---- holds ---- */
@@ -263,7 +264,7 @@ static void judge_failing(struct sequencer *q, struct endpoint *e)
         return;
     rfc3339(for_text, e->failing_ms);
     snprintf(why, sizeof why, "it has failed continuously since %s", for_text);
-    endpoint_disable(q, e, why);
+    endpoint_disable(q, e, "failing", why);
 }
 
 static void tally(struct endpoint *e, bool delivered, int64_t duration_ms,

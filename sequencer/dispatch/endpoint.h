@@ -131,7 +131,9 @@ int64_t endpoint_waits_since_ms(const struct endpoint *e);
 /* An operator's actions; without effect if the endpoint is in that state already. */
 void endpoint_pause(struct sequencer *q, struct endpoint *e, const char *who);
 void endpoint_resume(struct sequencer *q, struct endpoint *e, const char *who);
-void endpoint_disable(struct sequencer *q, struct endpoint *e, const char *why);
+/* `reason`: a word for the log; `why`: a sentence. */
+void endpoint_disable(struct sequencer *q, struct endpoint *e,
+                      const char *reason, const char *why);
 /* A result under its present grant begins or ends a hold. */
 void endpoint_note_hold(struct sequencer *q, struct endpoint *e,
                         const struct wire_result *r);

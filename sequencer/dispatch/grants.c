@@ -57,7 +57,7 @@ static void end_grant(struct sequencer *q, struct endpoint *e)
 }
 
 void grants_end_all(struct sequencer *q, struct deliverer_peer *d,
-                    const char *why)
+                    const char *reason)
 {
     int count = 0;
 
@@ -70,7 +70,7 @@ void grants_end_all(struct sequencer *q, struct deliverer_peer *d,
     d->in_window = 0;
     if (count)
         log_warn(NULL, "grants ended", LS("deliverer", d->name),
-                 LI("endpoints", count), LS("reason", why));
+                 LI("endpoints", count), LS("reason", reason));
 }
 
 void grants_released(struct sequencer *q, const char *from, uint64_t grant)
@@ -242,9 +242,7 @@ static void judge_silence(struct sequencer *q)
 
         if (q->d.priority_empty && !d->heartbeat_ack_pending &&
             q->d.loop.awake_ms - d->acked_ms > q->silence_ms)
-            grants_end_all(q, d,
-                           "it has sent no heartbeat for longer than lease, "
-                           "longest attempt and margin");
+            grants_end_all(q, d, "no_heartbeat");
     }
 }
 

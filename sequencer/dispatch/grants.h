@@ -31,9 +31,10 @@ void grants_released(struct sequencer *q, const char *from, uint64_t grant);
 void grants_set_back(struct sequencer *q, const char *peer, bool we_are_older);
 /* This database is an older copy. In the transaction that notes this. */
 void grants_restored(struct sequencer *q);
-/* End all grants of this deliverer: its database is lost, or it is silent. */
+/* End all grants of this deliverer. `reason`, a word for the log: new_database (it has lost the
+ * tasks of its grants), or no_heartbeat (for longer than lease, longest attempt and margin). */
 void grants_end_all(struct sequencer *q, struct deliverer_peer *d,
-                    const char *why);
+                    const char *reason);
 /* NULL: this deliverer does not own an endpoint under `grant`. */
 struct endpoint *grants_endpoint_under(struct sequencer *q, uint64_t grant,
                                        const struct deliverer_peer *d);

@@ -46,7 +46,7 @@ static void on_dead(struct sequencer *q, struct report *p)
 
     move(q, p, DELIVERY_DEAD, reason);
     if (strcmp(reason, "endpoint_gone") == 0)
-        endpoint_disable(q, p->e, "it responded 410 Gone");
+        endpoint_disable(q, p->e, reason, "it responded 410 Gone");
     free(reason);
 }
 

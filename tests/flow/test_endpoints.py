@@ -69,6 +69,33 @@ class Endpoints(RigTest):
                           "FROM deliveries d JOIN events e ON e.n = d.event")
         self.assertLess(first["first_ms"], began[0]["since_ms"], "the true one")
 
+    def logged(self, rig, words):
+        """The sequencer's line with these words; it is waited for."""
+        def lines():
+            return [line for line in rig["sequencer"].log().splitlines()
+                    if words in line]
+        wait_for(lines, what=f"a line with {words}")
+        return lines()[-1]
+
+    def test_the_log_has_a_word_for_why_grants_ended(self):
+        """Its deliverer began with an empty database, or is silent."""
+        rig = self.rig()
+        rig.env["GRAPNEL_TEST_LEASE_MS"] = "500"
+        rig.config["endpoint_defaults"] = {"timeout": "500ms",
+                                           "connect_timeout": "500ms"}
+        rig.write_config()
+        rig.start()
+        rig.wait_status(rig.accept())
+        rig.kill("deliverer-1")
+        for path in rig.state_dir.glob("deliverer-1.db*"):
+            path.unlink()
+        rig.start("deliverer-1")
+        self.assertRegex(self.logged(rig, "grants ended"),
+                         r"endpoints=1 reason=(new_database|no_heartbeat)\b")
+        rig.wait_status(rig.accept())
+        rig.kill("deliverer-1")
+        wait_for(lambda: "reason=no_heartbeat" in self.logged(rig, "grants ended"))
+
     def test_a_410_disables_the_endpoint(self):
         """P2: that delivery is dead (endpoint_gone); the others wait until the
         endpoint is resumed."""
@@ -81,6 +108,7 @@ class Endpoints(RigTest):
         gone = rig.accept()
         wait_for(lambda: self.shown(rig)["state"] == "disabled")
         self.assertIn("410", self.shown(rig)["reason"])
+        self.assertIn("reason=endpoint_gone", self.logged(rig, "is disabled"))
         later = [rig.accept() for _ in range(5)]
         for event in [gone, *later]:
             rig.receiver.wait(event, path="/other")
@@ -120,6 +148,7 @@ class Endpoints(RigTest):
         for percent in [50, 70, 90]:
             self.assertIn(f"percent={percent}", log)
         self.assertIn("failed continuously", self.shown(rig)["reason"])
+        self.assertIn("reason=failing", self.logged(rig, "is disabled"))
         rig.receiver.rules()
         last = rig.accept()
         rig.cli("endpoints", "resume", "crm")
