@@ -9,7 +9,7 @@
 /* Tabs become spaces; a NUL and other control characters become `?`. */
 static void print_line(const char *p, size_t n, const char *mark)
 {
-    char *line = gr_realloc(NULL, n + 1), *safe; /* the text may contain NULs */
+    char *line = gr_alloc(n + 1), *safe; /* the text may contain NULs */
 
     for (size_t i = 0; i < n; i++)
         line[i] = p[i] == '\t' ? ' ' : p[i] ? p[i] : '?';
