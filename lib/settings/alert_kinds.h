@@ -38,8 +38,8 @@
     A(OPEN_GAPS, "open_gaps", NUMBER, "", 0,                                   \
       "the number of gaps that are open: events wait for a missing number")    \
     A(HALTED_LANES, "halted_lanes", NUMBER, "", 0,                             \
-      "how often a dead letter stops the later events of a workspace or "      \
-      "of an endpoint (`on_dead: halt`)")                                      \
+      "the number of dead letters that stop the later events of their "        \
+      "workspace or endpoint (`on_dead: halt`)")                               \
     A(ENDPOINT_DISABLED, "endpoint_disabled", NONE, "endpoint", 0,             \
       "Grapnel disabled an endpoint: it responded 410, or failed for too "     \
       "long")                                                                  \
