@@ -5,9 +5,9 @@
 static const struct metric metrics[] = {
     [M_FRAMES] = {"grapnel_console_frames_total", METRIC_COUNTER, "frames",
                   "metrics frames that were received and forwarded"},
-    [M_SENSELESS] = {"grapnel_console_frames_invalid_total", METRIC_COUNTER,
-                     "frames",
-                     "received frames that were not valid metrics frames"},
+    [M_FRAMES_INVALID] = {"grapnel_console_frames_invalid_total",
+                          METRIC_COUNTER, "frames",
+                          "received frames that were not valid metrics frames"},
     [M_SUBSCRIBERS] = {"grapnel_console_subscribers", METRIC_GAUGE, "monitors",
                        "monitors that are connected to metrics.publish"},
     [M_MONITORS_REFUSED] = {"grapnel_console_monitors_refused_total",
@@ -17,16 +17,19 @@ static const struct metric metrics[] = {
     [M_FRAMES_DROPPED] =
         {"grapnel_console_frames_dropped_total", METRIC_COUNTER, "frames",
          "frames that monitors lost because they read too slowly"},
-    [M_TOLD] = {"grapnel_notifications_sent_total", METRIC_COUNTER,
-                "notifications", "notifications that were sent successfully"},
-    [M_NOT_TOLD] = {"grapnel_notifications_failed_total", METRIC_COUNTER,
-                    "tries", "failed attempts to send a notification"},
-    [M_GIVEN_UP] =
+    [M_NOTIFICATIONS_SENT] = {"grapnel_notifications_sent_total",
+                              METRIC_COUNTER, "notifications",
+                              "notifications that were sent successfully"},
+    [M_NOTIFICATIONS_FAILED] = {"grapnel_notifications_failed_total",
+                                METRIC_COUNTER, "tries",
+                                "failed attempts to send a notification"},
+    [M_NOTIFICATIONS_GIVEN_UP] =
         {"grapnel_notifications_given_up_total", METRIC_COUNTER,
          "notifications",
          "notifications that could not be sent for a day and were dropped"},
-    [M_UNTOLD] = {"grapnel_notifications_waiting", METRIC_GAUGE,
-                  "notifications", "notifications that are not sent yet"},
+    [M_NOTIFICATIONS_WAITING] = {"grapnel_notifications_waiting", METRIC_GAUGE,
+                                 "notifications",
+                                 "notifications that are not sent yet"},
     [M_COUNT] = {0},
 };
 

@@ -226,7 +226,7 @@ static void try_again(struct console *c, const struct notify_end *e)
                  LS("error", e->why));
         store_done(&c->store);
         store_notification_drop(&c->store, e->n);
-        c->metrics[M_GIVEN_UP]++;
+        c->metrics[M_NOTIFICATIONS_GIVEN_UP]++;
         return;
     }
     store_done(&c->store);
@@ -258,7 +258,7 @@ int notifications_work(struct console *c)
     /* If this turn is rolled back, the message is sent again with the same id, by which its
      * receiver recognises the duplicate. */
     while (notify_ended(c->notify, &e)) {
-        c->metrics[e.ok ? M_TOLD : M_NOT_TOLD]++;
+        c->metrics[e.ok ? M_NOTIFICATIONS_SENT : M_NOTIFICATIONS_FAILED]++;
         if (e.n == 0)
             end_test(c, &e);
         else if (e.ok)

@@ -70,5 +70,5 @@ void slo_measure(struct console *c)
     measure_levels(c);
     for (size_t i = 0; (label = tracks_label(c->tracks, TRACK_ENDED, i)); i++)
         measure_endpoint(c, label);
-    c->metrics[M_UNTOLD] = store_notifications_left(&c->store);
+    c->metrics[M_NOTIFICATIONS_WAITING] = store_notifications_left(&c->store);
 }

@@ -29,14 +29,17 @@ void store_open(struct store *s, struct db *db)
     s->alerts_cut = db_prepare(
         db, "DELETE FROM alerts WHERE ended_ms > 0 AND n <= (SELECT n FROM "
             "alerts WHERE ended_ms > 0 ORDER BY n DESC LIMIT 1 OFFSET ?)");
-    s->told_add = db_prepare(
+    s->notification_add = db_prepare(
         db, ROW_INSERT("notifications", NOTIFICATION_COLUMNS) " RETURNING n");
-    s->told_next = db_prepare(db, NOTIFICATION
-                              "WHERE notifier = ? ORDER BY n LIMIT 1");
-    s->told_again = db_prepare(db, "UPDATE notifications SET attempts = ?2, "
-                                   "next_ms = ?3 WHERE n = ?1");
-    s->told_drop = db_prepare(db, "DELETE FROM notifications WHERE n = ?");
-    s->told_left = db_prepare(db, "SELECT count(*) FROM notifications");
+    s->notification_next = db_prepare(db, NOTIFICATION
+                                      "WHERE notifier = ? ORDER BY n LIMIT 1");
+    s->notification_again = db_prepare(
+        db, "UPDATE notifications SET attempts = ?2, "
+            "next_ms = ?3 WHERE n = ?1");
+    s->notification_drop = db_prepare(db,
+                                      "DELETE FROM notifications WHERE n = ?");
+    s->notifications_left = db_prepare(db,
+                                       "SELECT count(*) FROM notifications");
     s->cursor_get = db_prepare(db, "SELECT value FROM cursors WHERE name = ?");
     s->cursor_set = db_prepare(
         db, "INSERT OR REPLACE INTO cursors(name, value) VALUES(?, ?)");
@@ -101,15 +104,15 @@ int64_t store_notification_add(struct store *s,
 {
     int i = 0;
 
-    ROW_BIND(NOTIFICATION_COLUMNS, s->told_add, i, r);
-    return db_number(s->db, s->told_add, 0);
+    ROW_BIND(NOTIFICATION_COLUMNS, s->notification_add, i, r);
+    return db_number(s->db, s->notification_add, 0);
 }
 
 bool store_notification_next(struct store *s, const char *notifier,
                              int64_t now_ms, struct notification_row *out,
                              int64_t *due_ms)
 {
-    stmt *q = s->told_next;
+    stmt *q = s->notification_next;
     int i = 1;
 
     *due_ms = -1;
@@ -129,29 +132,31 @@ bool store_notification_next(struct store *s, const char *notifier,
 
 void store_done(struct store *s)
 {
-    db_done(s->told_next);
+    db_done(s->notification_next);
 }
 
 void store_notification_again(struct store *s, int64_t n, int64_t attempts,
                               int64_t next_ms)
 {
-    bind_i64(s->told_again, 1, n);
-    bind_i64(s->told_again, 2, attempts);
-    bind_i64(s->told_again, 3, next_ms);
-    db_run(s->db, s->told_again);
+    bind_i64(s->notification_again, 1, n);
+    bind_i64(s->notification_again, 2, attempts);
+    bind_i64(s->notification_again, 3, next_ms);
+    db_run(s->db, s->notification_again);
 }
 
 void store_notification_drop(struct store *s, int64_t n)
 {
-    bind_i64(s->told_drop, 1, n);
-    db_run(s->db, s->told_drop);
+    bind_i64(s->notification_drop, 1, n);
+    db_run(s->db, s->notification_drop);
 }
 
 int64_t store_notifications_left(struct store *s)
 {
-    int64_t n = db_step(s->db, s->told_left) ? col_i64(s->told_left, 0) : 0;
+    int64_t n = db_step(s->db, s->notifications_left)
+                    ? col_i64(s->notifications_left, 0)
+                    : 0;
 
-    db_done(s->told_left);
+    db_done(s->notifications_left);
     return n;
 }
 

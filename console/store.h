@@ -43,8 +43,8 @@ struct notification_row {
 struct store {
     struct db *db;
     stmt *alert_add, *alert_set, *alerts_active, *alerts_recent, *alerts_cut,
-        *told_add, *told_next, *told_again, *told_drop, *told_left, *cursor_get,
-        *cursor_set;
+        *notification_add, *notification_next, *notification_again,
+        *notification_drop, *notifications_left, *cursor_get, *cursor_set;
 };
 
 void store_open(struct store *s, struct db *db);

@@ -56,7 +56,7 @@ static bool take_frames(struct console *c)
             c->collector,
             (struct bytes){zframe_data(frame), zframe_size(frame)},
             c->daemon.loop.mono_ms);
-        c->metrics[rc == GR_OK ? M_FRAMES : M_SENSELESS]++;
+        c->metrics[rc == GR_OK ? M_FRAMES : M_FRAMES_INVALID]++;
         zframe_destroy(&frame);
     }
     return true;

@@ -66,7 +66,7 @@ static const struct metric metrics[] = {
 
 static const struct links_ops links_ops = {.apply = task_messages_apply,
                                            .load = result_log_load,
-                                           .set_back = task_messages_set_back};
+                                           .rewound = task_messages_rewound};
 
 static const struct metric_family families[] = {
     [FAMILY_ATTEMPTS] = {.name = "grapnel_endpoint_attempts_total",

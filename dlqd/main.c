@@ -96,7 +96,7 @@ int main(int argc, char **argv)
     static struct dlqd d;
     static const struct links_ops links = {.apply = dead_letters_apply,
                                            .load = requeue_load,
-                                           .set_back = requeue_set_back};
+                                           .rewound = requeue_rewound};
     static const struct daemon_plan plan = {
         .process = "dlqd",
         .default_name = "dlqd",

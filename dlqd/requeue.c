@@ -111,7 +111,7 @@ bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
     return found;
 }
 
-void requeue_set_back(void *self, const char *peer, bool we_are_older)
+void requeue_rewound(void *self, const char *peer, bool we_are_older)
 {
     struct dlqd *d = self;
     /* Older redirects are not sent again: the sequencer's history may no longer have their

@@ -19,7 +19,7 @@ bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
                   int64_t ref, struct buf *out);
 /* The link was rewound: put all open requeues into the log again. The sequencer accepts one only
  * for a delivery that is dead in that generation. */
-void requeue_set_back(void *self, const char *peer, bool we_are_older);
+void requeue_rewound(void *self, const char *peer, bool we_are_older);
 
 /* Give requeues that are to be sent again to the link, a limited number. Returns ms until it
  * must be called again, negative: not needed. */

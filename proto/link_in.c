@@ -15,7 +15,7 @@ void link_in_store(struct links *h, struct link_in *i)
     bind_i64(h->sql.in_set, 2, (int64_t)i->n);
     bind_text(h->sql.in_set, 3, i->inbox);
     bind_i64(h->sql.in_set, 4, (int64_t)i->lost);
-    bind_i64(h->sql.in_set, 5, (int64_t)i->set_back);
+    bind_i64(h->sql.in_set, 5, (int64_t)i->rewinds);
     bind_i64(h->sql.in_set, 6, (int64_t)i->unprocessable);
     db_run(h->db, h->sql.in_set);
     if (epochs_shorten(&i->epochs, EPOCHS_KEPT, i->n)) {
@@ -94,12 +94,12 @@ static void rewind_cursor(struct links *h, struct link_in *i, uint64_t n)
         i->n = n;
     epochs_cut(&i->epochs, n);
     cut_epochs(h, i, n);
-    i->set_back++;
+    i->rewinds++;
     i->dirty = i->ack_pending = i->gap = true;
     if (i->trying > n) /* it names another message from now on */
         note_trying(h, i, 0, 0);
-    if (h->ops->set_back)
-        h->ops->set_back(h->self, i->peer, false);
+    if (h->ops->rewound)
+        h->ops->rewound(h->self, i->peer, false);
 }
 
 /* No process has the messages before `floor` any more: count them as lost. */
@@ -341,8 +341,8 @@ static void agree_on(struct links *h, struct link_in *i,
         over = i->taken > 0; /* else this is the first contact */
         jump_to(h, i, r->floor, epochs_of(theirs, r->floor - 1));
     }
-    if (over && !back && h->ops->set_back)
-        h->ops->set_back(h->self, i->peer, false);
+    if (over && !back && h->ops->rewound)
+        h->ops->rewound(h->self, i->peer, false);
 }
 
 gr_rc link_in_epochs(struct links *h, const struct wire_epochs *r)

@@ -13,7 +13,7 @@ void link_out_store(struct links *h, struct link_out *o)
     bind_i64(h->sql.out_set, 2, (int64_t)o->next);
     bind_i64(h->sql.out_set, 3, (int64_t)o->cursor);
     bind_i64(h->sql.out_set, 4, (int64_t)o->floor);
-    bind_i64(h->sql.out_set, 5, (int64_t)o->set_back);
+    bind_i64(h->sql.out_set, 5, (int64_t)o->rewinds);
     db_run(h->db, h->sql.out_set);
     if (epochs_shorten(&o->epochs, EPOCHS_KEPT, o->floor - 1)) {
         bind_i64(h->sql.out_epochs_cut, 1, o->link);
@@ -90,14 +90,14 @@ static void disagree(struct links *h, struct link_out *o, uint64_t n,
         return;
     o->forked_n = n;
     o->forked_epoch = epoch;
-    o->set_back++;
+    o->rewinds++;
     o->dirty = true;
     log_warn(NULL,
              "a durable link is rewound: the receiver has a message that is "
              "not in this log, so one side was restored from an older copy",
              LS("peer", o->peer), LI("peer_n", n), LI("last_n", o->next - 1));
-    if (h->ops->set_back)
-        h->ops->set_back(h->self, o->peer, true);
+    if (h->ops->rewound)
+        h->ops->rewound(h->self, o->peer, true);
 }
 
 /* A receiver that has acknowledged messages before has no cursor now: it has lost its
@@ -109,10 +109,10 @@ static void begin_afresh(struct links *h, struct link_out *o)
                  "the receiver has lost its database; it starts at this side's "
                  "cursor",
                  LS("peer", o->peer), LI("acknowledged_n", o->cursor));
-        o->set_back++;
+        o->rewinds++;
         o->dirty = true;
-        if (h->ops->set_back)
-            h->ops->set_back(h->self, o->peer, false);
+        if (h->ops->rewound)
+            h->ops->rewound(h->self, o->peer, false);
     }
     o->fresh_floor = o->cursor + 1;
     queue_epochs(o, 0, 0);
@@ -135,12 +135,12 @@ static void rewind_to(struct links *h, struct link_out *o,
                  LS("peer", o->peer), LI("peer_n", n),
                  LI("acknowledged_n", o->cursor), LI("first_n", o->floor));
         o->behind = true;
-        o->set_back++;
+        o->rewinds++;
         if (held < o->cursor)
             o->cursor = held;
         o->dirty = true;
-        if (h->ops->set_back)
-            h->ops->set_back(h->self, o->peer, false);
+        if (h->ops->rewound)
+            h->ops->rewound(h->self, o->peer, false);
     }
     if (a->taken + 1 < o->floor)
         queue_epochs(o, a->taken, a->taken_epoch);
@@ -154,10 +154,10 @@ static void fill_gap(struct link_out *o, uint64_t taken)
     int64_t now = mono_ms();
 
     if (taken >= o->sent ||
-        (o->rewound_to == taken && now - o->rewound_ms < REWIND_MS))
+        (o->resent_from == taken && now - o->resent_ms < RESEND_MS))
         return;
-    o->rewound_to = taken;
-    o->rewound_ms = now;
+    o->resent_from = taken;
+    o->resent_ms = now;
     send_from(o, taken);
 }
 

@@ -61,7 +61,7 @@ static void forget_out(struct link_out *o)
 {
     o->link = 0;
     o->next = o->floor = 1;
-    o->cursor = o->sent = o->set_back = 0;
+    o->cursor = o->sent = o->rewinds = 0;
     o->sent_bytes = 0;
     o->timed_n = 0;
     o->epochs.count = 0;
@@ -91,7 +91,7 @@ static void read_out(struct links *h)
         o->next = (uint64_t)col_i64(s, 2);
         o->cursor = (uint64_t)col_i64(s, 3);
         o->floor = (uint64_t)col_i64(s, 4);
-        o->set_back = (uint64_t)col_i64(s, 5);
+        o->rewinds = (uint64_t)col_i64(s, 5);
         o->sent = o->cursor;
         read_epochs(h, "link_out_epochs", o->link, &o->epochs);
     }
@@ -112,7 +112,7 @@ static void forget_epochs_past(struct link_in *i, uint64_t n)
 static void forget_in(struct link_in *i)
 {
     i->link = 0;
-    i->n = i->taken = i->lost = i->set_back = i->unprocessable = 0;
+    i->n = i->taken = i->lost = i->rewinds = i->unprocessable = 0;
     i->trying = i->marked = 0;
     i->tries = 0;
     i->made = false;
@@ -138,7 +138,7 @@ static void read_in(struct links *h)
         wire_copy(i->inbox, sizeof i->inbox, wire_text(col_text(s, 2)));
         i->n = i->taken = n;
         i->lost = (uint64_t)col_i64(s, 4);
-        i->set_back = (uint64_t)col_i64(s, 5);
+        i->rewinds = (uint64_t)col_i64(s, 5);
         i->unprocessable = (uint64_t)col_i64(s, 6);
         i->trying = (uint64_t)col_i64(s, 7);
         i->tries = (int)col_i64(s, 8);

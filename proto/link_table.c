@@ -137,7 +137,7 @@ static struct link_state out_link(const struct link_out *o)
         .window = o->sent > o->cursor ? o->sent - o->cursor : 0,
         .next = o->next,
         .done = o->cursor,
-        .set_back = o->set_back,
+        .rewinds = o->rewinds,
         .heard_ms = o->heard_ms};
 }
 
@@ -148,7 +148,7 @@ static struct link_state in_link(const struct link_in *i)
                                .next = i->taken,
                                .done = i->n,
                                .lost = i->lost,
-                               .set_back = i->set_back,
+                               .rewinds = i->rewinds,
                                .unprocessable = i->unprocessable,
                                .heard_ms = i->heard_ms};
 }

@@ -14,7 +14,7 @@ enum {
     ASK_IDLE_MS = 5000, /* … and this often when everything is acknowledged */
     CURSOR_MS = 1000,   /* how long a kept log's cursor waits for other rows */
     ASKED_MAX = 4,   /* unanswered questions, then we use the default inbox */
-    REWIND_MS = 100, /* at most one rewind to the same number in this time */
+    RESEND_MS = 100, /* one gap is filled at most once in this time */
     GONE_LOG_MS = 1000, /* missing rows are collected in one line for so long */
     LINKS_MAX = 1024,   /* senders from which we accept messages */
     BUFFER_KEPT_BYTES = 4 * 1024 * 1024, /* a larger buffer is freed */
@@ -50,7 +50,7 @@ struct link_out {
     char peer[NAME_MAX_BYTES + 1];
     char inbox[INBOX_MAX_BYTES + 1];
     int64_t link;
-    uint64_t next, cursor, floor, set_back;
+    uint64_t next, cursor, floor, rewinds;
     uint64_t epoch; /* of this start, on this link */
     struct epochs epochs;
     bool own, keep; /* kinds of log, see links.h */
@@ -63,8 +63,8 @@ struct link_out {
     uint64_t fresh_floor;    /* for a receiver that began empty; 0: none */
     size_t sent_bytes;       /* of cursor+1 … sent */
     uint32_t sizes[WINDOW_MAX_COUNT]; /* of message n, at n % that */
-    uint64_t rewound_to;              /* the last rewind: to where, and when */
-    int64_t rewound_ms;
+    uint64_t resent_from; /* the last gap that was filled, and when */
+    int64_t resent_ms;
     uint64_t question;       /* in every batch; another one in each doubt */
     bool in_doubt;           /* a response to it is awaited … */
     uint64_t doubted_cursor; /* … with the cursor as it was then */
@@ -94,7 +94,7 @@ struct link_in {
     bool stale_epochs; /* the disk has epochs of rows past `taken` */
     bool made; /* in this turn: it is stored before anything is applied */
     uint64_t question; /* the sender's, in the last batch; 0: none came */
-    uint64_t lost, set_back, unprocessable;
+    uint64_t lost, rewinds, unprocessable;
     int64_t heard_ms;
     int quarantine_left; /* messages still to be applied one per turn */
     uint64_t trying;     /* on disk: the message being tried, and … */

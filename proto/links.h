@@ -36,7 +36,7 @@ struct links_ops {
      * here. Numbers taken past that are void: do not settle them. `we_are_older`:
      * the peer has rows that our log lacks. Inside the turn's transaction.
      * May be NULL. */
-    void (*set_back)(void *self, const char *peer, bool we_are_older);
+    void (*rewound)(void *self, const char *peer, bool we_are_older);
 
     /* Messages from this peer are applied before those of others: our acknowledgements
      * name the priority inbox to it, if the process has one (mailbox.h). Every peer
@@ -127,9 +127,8 @@ struct link_state {
     bool out;            /* we send */
     uint64_t window;     /* out: sent and not acknowledged */
     uint64_t next, done; /* out: next number, acknowledged; in: taken, cursor */
-    uint64_t lost, set_back,
-        unprocessable; /* counted since the file was made */
-    int64_t heard_ms;  /* mono time of the last frame from the peer; 0 */
+    uint64_t lost, rewinds, unprocessable; /* counted since the file was made */
+    int64_t heard_ms; /* mono time of the last frame from the peer; 0 */
 };
 bool links_each(struct links *h, int *at, struct link_state *link);
 

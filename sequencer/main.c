@@ -285,12 +285,12 @@ static bool load(void *self, const char *peer, uint64_t n, int kind,
     }
 }
 
-static void set_back(void *self, const char *peer, bool we_are_older)
+static void rewound(void *self, const char *peer, bool we_are_older)
 {
     struct sequencer *q = self;
 
-    watermarks_set_back(q->watermarks, peer);
-    grants_set_back(q, peer, we_are_older);
+    watermarks_rewound(q->watermarks, peer);
+    grants_rewound(q, peer, we_are_older);
 }
 
 /* Deliverers first: their results make space for the next tasks, while waiting events are
@@ -323,7 +323,7 @@ static void take_frame(void *self, int kind, struct bytes frame)
 }
 
 static const struct links_ops links = {
-    .apply = apply, .load = load, .set_back = set_back, .urgent = urgent};
+    .apply = apply, .load = load, .rewound = rewound, .urgent = urgent};
 
 int main(int argc, char **argv)
 {

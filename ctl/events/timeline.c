@@ -22,16 +22,17 @@ static bool same(const json_t *a, const json_t *b, const char *key)
 }
 
 /* The sequencer's entry of this attempt; NULL: it has none. */
-static json_t *told_of(const json_t *event, const json_t *attempt)
+static json_t *stored_attempt(const json_t *event, const json_t *attempt)
 {
-    json_t *delivery, *told;
+    json_t *delivery, *stored;
     size_t i, k;
 
     json_array_foreach(json_object_get(event, "deliveries"), i, delivery)
-        json_array_foreach(json_object_get(delivery, "attempts"), k,
-                           told) if (same(delivery, attempt, "endpoint") &&
-                                     same(told, attempt, "n") &&
-                                     same(told, attempt, "at")) return told;
+        json_array_foreach(
+            json_object_get(delivery, "attempts"), k,
+            stored) if (same(delivery, attempt, "endpoint") &&
+                        same(stored, attempt, "n") &&
+                        same(stored, attempt, "at")) return stored;
     return NULL;
 }
 
@@ -47,13 +48,13 @@ void timeline_add_attempts(json_t *timeline, const json_t *event,
 {
     static const char *const keys[] = {"sends", "request", "timings",
                                        "response"};
-    json_t *attempt, *told;
+    json_t *attempt, *stored;
     size_t i, k;
 
     json_array_foreach(json_object_get(reply, "attempts"), i, attempt)
     {
-        told = told_of(event, attempt);
-        if (!told) { /* "attempt 2 at crm: retrying, responded 503" */
+        stored = stored_attempt(event, attempt);
+        if (!stored) { /* "attempt 2 at crm: retrying, responded 503" */
             const char *error = text(attempt, "error");
             char *what = gr_printf(
                 "attempt %lld at %s: %s%s%s",
@@ -67,9 +68,9 @@ void timeline_add_attempts(json_t *timeline, const json_t *event,
                                     text(attempt, "deliverer"), "what", what));
             free(what);
         }
-        for (k = 0; told && k < COUNT_OF(keys); k++)
+        for (k = 0; stored && k < COUNT_OF(keys); k++)
             if (json_object_get(attempt, keys[k]))
-                json_object_set(told, keys[k],
+                json_object_set(stored, keys[k],
                                 json_object_get(attempt, keys[k]));
     }
 }

@@ -131,18 +131,18 @@ bool due_bring(struct deliverer *d, struct grant *g, const char *event_id)
 
 void due_work(struct deliverer *d)
 {
-    struct heap_item *item;
+    struct due_item *item;
 
     while (!d->full && !loop_spent(&d->daemon.loop) && !tasks_full(&d->tasks) &&
-           (item = heap_first(&d->schedule.alarms)) &&
+           (item = due_queue_first(&d->schedule.alarms)) &&
            item->key <= d->daemon.loop.now_ms)
-        fetch(d,
-              own_grants_of(HEAP_OWNER(item, struct granted_endpoint, alarm)));
+        fetch(d, own_grants_of(
+                     DUE_ITEM_OWNER(item, struct granted_endpoint, alarm)));
 }
 
 int due_wait_ms(const struct deliverer *d)
 {
-    struct heap_item *item = heap_first(&d->schedule.alarms);
+    struct due_item *item = due_queue_first(&d->schedule.alarms);
     int64_t left;
 
     /* When memory is full, the next attempt that ends frees space and wakes the loop. */

@@ -283,7 +283,7 @@ gr_rc task_messages_apply(void *self, const char *from, uint64_t n,
 /* One side was restored from an older copy, so the link's numbers changed their meaning, and
  * neither side knows which tasks of a grant the other has. Release all grants; the sequencer
  * sends unfinished tasks again under new ones. */
-void task_messages_set_back(void *self, const char *peer, bool we_are_older)
+void task_messages_rewound(void *self, const char *peer, bool we_are_older)
 {
     struct deliverer *d = self;
     struct link_state link;

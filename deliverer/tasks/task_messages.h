@@ -12,7 +12,7 @@
 /* The link's apply (links.h). GR_AGAIN: not now; GR_REFUSE: the message is not valid. */
 gr_rc task_messages_apply(void *self, const char *from, uint64_t n,
                           struct bytes msg);
-/* The link's set_back: one side was restored from an older copy. */
-void task_messages_set_back(void *self, const char *peer, bool we_are_older);
+/* The link's rewound(): one side was restored from an older copy. */
+void task_messages_rewound(void *self, const char *peer, bool we_are_older);
 
 #endif

@@ -255,13 +255,13 @@ void endpoint_retry_due(struct granted_endpoint *e, int64_t ms)
 
 /* ---- whose turn it is ---- */
 
-static void put_or_drop(struct heap *h, struct heap_item *item, bool in,
+static void put_or_drop(struct due_queue *h, struct due_item *item, bool in,
                         int64_t key)
 {
     if (!in)
-        heap_drop(h, item);
+        due_queue_drop(h, item);
     else if (!item->at || item->key != key)
-        heap_put(h, item, key);
+        due_queue_put(h, item, key);
 }
 
 void endpoint_schedule(struct granted_endpoint *e, struct schedule *s)
@@ -296,16 +296,16 @@ void endpoint_rotate(struct granted_endpoint *e, struct schedule *s)
 
 void schedule_wake(struct schedule *s, int64_t now_us)
 {
-    struct heap_item *item;
+    struct due_item *item;
 
-    while ((item = heap_first(&s->throttles)) && item->key <= now_us)
+    while ((item = due_queue_first(&s->throttles)) && item->key <= now_us)
         endpoint_schedule(
-            HEAP_OWNER(item, struct granted_endpoint, throttle_alarm), s);
+            DUE_ITEM_OWNER(item, struct granted_endpoint, throttle_alarm), s);
 }
 
 int schedule_wait_ms(const struct schedule *s)
 {
-    struct heap_item *item = heap_first(&s->throttles);
+    struct due_item *item = due_queue_first(&s->throttles);
     int64_t left;
 
     if (!item)
@@ -322,6 +322,6 @@ void schedule_init(struct schedule *s)
 
 void schedule_fini(struct schedule *s)
 {
-    heap_fini(&s->alarms);
-    heap_fini(&s->throttles);
+    due_queue_fini(&s->alarms);
+    due_queue_fini(&s->throttles);
 }

@@ -6,7 +6,7 @@
  * turns, so that neither new tasks nor a large number of due retries stops the other.
  * The throttle (throttle.h) says when an attempt may begin. An endpoint that can begin
  * one now is in the schedule's list of runnable endpoints; one whose throttle opens later
- * is in the heap of throttles. After each change call endpoint_schedule().
+ * is in the queue of throttles. After each change call endpoint_schedule().
  *
  * Memory only: own_grants.h owns the endpoints, and reads `rows` and `due_ms` from the
  * disk at a start. */
@@ -16,8 +16,8 @@
 #include "bounds.h"
 #include "busy_lanes.h"
 #include "classify.h"
+#include "due_queue.h"
 #include "guard.h"
-#include "heap.h"
 #include "settings.h"
 #include "sign.h"
 #include "throttle.h"
@@ -64,9 +64,9 @@ struct granted_endpoint {
     int64_t scheduled_retries; /* rows that wait for a retry */
     int64_t due_ms; /* wall: no row that is not in memory is due earlier */
     char failure[ERROR_TEXT_BYTES]; /* the last while the breaker was open */
-    int64_t recovered_ms; /* wall: pull forward retries scheduled by then; 0 */
-    struct heap_item alarm;          /* in schedule.alarms */
-    struct heap_item throttle_alarm; /* in schedule.throttles */
+    int64_t recovered_ms;  /* wall: pull forward retries scheduled by then; 0 */
+    struct due_item alarm; /* in schedule.alarms */
+    struct due_item throttle_alarm; /* in schedule.throttles */
     TAILQ_ENTRY(granted_endpoint) runnable_link;
     bool runnable; /* it is in schedule.runnable */
 };
@@ -74,8 +74,9 @@ struct granted_endpoint {
 struct schedule {
     /* Endpoints that can begin an attempt now, the next one first. */
     TAILQ_HEAD(, granted_endpoint) runnable;
-    struct heap alarms;    /* endpoints with rows to read; wall, ms */
-    struct heap throttles; /* endpoints whose throttle opens later; mono, us */
+    struct due_queue alarms; /* endpoints with rows to read; wall, ms */
+    struct due_queue
+        throttles; /* endpoints whose throttle opens later; mono, us */
 };
 
 /* Of zeroed memory: no tasks, no rows. */
@@ -106,7 +107,7 @@ void endpoint_row_due(struct granted_endpoint *e, int64_t ms);
 /* The same for a task that has failed just now: an open breaker lets a probe begin by then. */
 void endpoint_retry_due(struct granted_endpoint *e, int64_t ms);
 
-/* Put it into the lists and heaps in which it belongs now, and take it out of others. */
+/* Put it into the lists and queues in which it belongs now, and take it out of others. */
 void endpoint_schedule(struct granted_endpoint *e, struct schedule *s);
 /* Move it to the end of the list of runnable endpoints. */
 void endpoint_rotate(struct granted_endpoint *e, struct schedule *s);

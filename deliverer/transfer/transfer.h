@@ -16,8 +16,8 @@
 
 #include "alloc.h"
 #include "classify.h"
+#include "due_queue.h"
 #include "granted_endpoint.h"
-#include "heap.h"
 #include "request.h"
 #include <sys/queue.h>
 
@@ -58,11 +58,11 @@ struct transfer {
     size_t head_cost;             /* of its status and header lines */
     struct transfer_result result;
     struct timings timings;
-    long http_version;         /* CURL_HTTP_VERSION_…; 0 without a response */
-    int sends;                 /* requests begun: 2 when it was resent */
-    const char *interrupted;   /* by us, and why (static); NULL */
-    bool expired;              /* the event had expired: nothing was sent */
-    struct heap_item deadline; /* in awake_ms: one of the next two */
+    long http_version;        /* CURL_HTTP_VERSION_…; 0 without a response */
+    int sends;                /* requests begun: 2 when it was resent */
+    const char *interrupted;  /* by us, and why (static); NULL */
+    bool expired;             /* the event had expired: nothing was sent */
+    struct due_item deadline; /* in awake_ms: one of the next two */
     int64_t connect_by, end_by;
     bool put_off;        /* these two were, because this process was stopped */
     int64_t ended_ms;    /* in awake_ms */

@@ -103,7 +103,7 @@ void transfers_close(struct transfers *fs)
         SLIST_REMOVE_HEAD(&fs->idle, idle_link);
         transfer_free(f);
     }
-    heap_fini(&fs->deadlines);
+    due_queue_fini(&fs->deadlines);
     curl_multi_cleanup(fs->multi);
     sockets_close(&fs->sockets);
     curl_global_cleanup();
@@ -137,8 +137,8 @@ static void set_deadlines(struct transfers *fs, struct transfer *f)
 {
     f->connect_by = fs->awake_ms + f->config->settings.connect_timeout_ms;
     f->end_by = fs->awake_ms + f->config->settings.timeout_ms;
-    heap_put(&fs->deadlines, &f->deadline,
-             f->connect_by < f->end_by ? f->connect_by : f->end_by);
+    due_queue_put(&fs->deadlines, &f->deadline,
+                  f->connect_by < f->end_by ? f->connect_by : f->end_by);
 }
 
 void transfer_begin(struct transfers *fs, struct task *t,
@@ -175,7 +175,7 @@ static void end(struct transfers *fs, struct transfer *f, CURLcode code)
     transfer_read(f, code);
     f->ended_ms = fs->awake_ms;
     curl_multi_remove_handle(fs->multi, f->easy);
-    heap_drop(&fs->deadlines, &f->deadline);
+    due_queue_drop(&fs->deadlines, &f->deadline);
     list_remove(&fs->active, f);
     list_add(f->task->test ? &fs->tested : &fs->ended, f);
 }
@@ -224,7 +224,7 @@ static void take_timer(struct transfers *fs)
 
 static bool deadline_has_passed(const struct transfers *fs)
 {
-    const struct heap_item *first = heap_first(&fs->deadlines);
+    const struct due_item *first = due_queue_first(&fs->deadlines);
 
     return first && first->key <= fs->awake_ms;
 }
@@ -240,11 +240,11 @@ static void judge_deadlines(struct transfers *fs)
         take_ends(fs);
     }
     while (deadline_has_passed(fs)) {
-        struct transfer *f = HEAP_OWNER(heap_first(&fs->deadlines),
-                                        struct transfer, deadline);
+        struct transfer *f = DUE_ITEM_OWNER(due_queue_first(&fs->deadlines),
+                                            struct transfer, deadline);
 
         if (f->result.sent && f->end_by > fs->awake_ms)
-            heap_put(&fs->deadlines, &f->deadline, f->end_by);
+            due_queue_put(&fs->deadlines, &f->deadline, f->end_by);
         else
             end(fs, f, CURLE_OPERATION_TIMEDOUT);
     }
@@ -261,7 +261,8 @@ static void put_off(struct transfers *fs, struct transfer *f)
     f->put_off = true;
     f->connect_by += STILL_HIDES_MS;
     f->end_by += STILL_HIDES_MS;
-    heap_put(&fs->deadlines, &f->deadline, f->deadline.key + STILL_HIDES_MS);
+    due_queue_put(&fs->deadlines, &f->deadline,
+                  f->deadline.key + STILL_HIDES_MS);
 }
 
 void transfers_turn(struct transfers *fs, int64_t awake_ms)
@@ -299,7 +300,7 @@ static int at_most_a_minute(int64_t left)
 
 int transfers_wait_ms(const struct transfers *fs)
 {
-    const struct heap_item *first = heap_first(&fs->deadlines);
+    const struct due_item *first = due_queue_first(&fs->deadlines);
     int timer = fs->timer_ms < 0 ? -1
                                  : at_most_a_minute(fs->timer_ms - mono_ms());
     int due = first ? at_most_a_minute(first->key - fs->awake_ms) : -1;

@@ -29,7 +29,7 @@ struct transfers {
     int64_t timer_ms; /* mono time at which libcurl must be called; -1 */
     int64_t awake_ms; /* of the loop, at the last turn … */
     int64_t still_ms; /* … and how far mono time was past it */
-    struct heap deadlines;
+    struct due_queue deadlines;
     SLIST_HEAD(, transfer) idle; /* to be used again */
     struct transfer_list active; /* libcurl has them */
     struct transfer_list ended;  /* until their outcome is committed */

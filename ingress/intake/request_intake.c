@@ -223,7 +223,7 @@ static void store(struct ingress *g, struct request *r, int64_t *bytes)
  * With all in one commit there would be nothing to do beside it. */
 static int64_t share(const struct intake *t)
 {
-    int64_t half = (t->pending_count + t->told_count + 1) / 2;
+    int64_t half = (t->pending_count + t->responded_count + 1) / 2;
 
     return half < GROUP_COUNT ? GROUP_COUNT : half;
 }
@@ -276,10 +276,10 @@ static void respond_stored(struct ingress *g, enum response a)
 {
     struct request *r;
 
-    g->intake.stored_count = g->intake.told_count = 0;
+    g->intake.stored_count = g->intake.responded_count = 0;
     while ((r = TAILQ_FIRST(&g->intake.stored))) {
         TAILQ_REMOVE(&g->intake.stored, r, link);
-        g->intake.told_count++;
+        g->intake.responded_count++;
         respond_one(g, r, a);
     }
 }

@@ -25,8 +25,8 @@ struct intake {
      * to this arrival. */
     int64_t ahead_count;
     uint64_t arrivals, ahead_arrival;
-    int64_t stored_count; /* events of this turn */
-    int64_t told_count;   /* requests that the last commit responded to */
+    int64_t stored_count;    /* events of this turn */
+    int64_t responded_count; /* requests that the last commit responded to */
     int64_t
         lines_since_ms; /* mono: refusals logged since, at most 50 a second */
     int lines;

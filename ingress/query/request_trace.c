@@ -46,12 +46,12 @@ static json_t *timeline(struct ingress *g, const struct archived *row)
  * of several. */
 static json_t *replayed_only(struct ingress *g, const char *id, char why[200])
 {
-    json_t *told = json_array();
+    json_t *replays = json_array();
 
-    if (replay_timeline(g, id, told))
-        return json_pack("{s:s,s:o}", "id", id, "timeline", told);
+    if (replay_timeline(g, id, replays))
+        return json_pack("{s:s,s:o}", "id", id, "timeline", replays);
     snprintf(why, 200, "the archive has no event %.40s", id);
-    json_decref(told);
+    json_decref(replays);
     return NULL;
 }
 

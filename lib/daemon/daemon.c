@@ -154,7 +154,7 @@ static json_t *links_json(struct daemon *d)
                 l.out ? "out" : "in", "backlog",
                 (json_int_t)(l.out ? l.next - 1 - l.done : l.next - l.done),
                 "done", (json_int_t)l.done, "lost", (json_int_t)l.lost,
-                "set_back", (json_int_t)l.set_back, "unprocessable",
+                "set_back", (json_int_t)l.rewinds, "unprocessable",
                 (json_int_t)l.unprocessable));
     return out;
 }

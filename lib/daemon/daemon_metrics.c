@@ -14,7 +14,7 @@ enum {
     COMMON_BACKLOG,
     COMMON_WINDOW,
     COMMON_LOST,
-    COMMON_SET_BACK,
+    COMMON_REWINDS,
     COMMON_UNPROCESSABLE,
     COMMON_DAMAGED,
     COMMON_VERIFIED,
@@ -67,12 +67,12 @@ static const struct metric_family families[] = {
                      .help = "messages from this peer that were lost after a "
                              "restore, since the database was created",
                      .labels = {"peer"}},
-    [COMMON_SET_BACK] = {.name = "grapnel_link_set_back_total",
-                         .kind = METRIC_COUNTER,
-                         .unit = "times",
-                         .help = "how often a restore rewound the link, since "
-                                 "the database was created",
-                         .labels = {"peer", "direction"}},
+    [COMMON_REWINDS] = {.name = "grapnel_link_set_back_total",
+                        .kind = METRIC_COUNTER,
+                        .unit = "times",
+                        .help = "how often a restore rewound the link, since "
+                                "the database was created",
+                        .labels = {"peer", "direction"}},
     [COMMON_UNPROCESSABLE] =
         {.name = "grapnel_link_unprocessable_total",
          .kind = METRIC_COUNTER,
@@ -127,7 +127,7 @@ static void measure_links(struct daemon *d)
     int at = 0;
 
     while (links_each(d->links, &at, &l)) {
-        set(d, COMMON_SET_BACK, l.peer, l.out ? "out" : "in", l.set_back);
+        set(d, COMMON_REWINDS, l.peer, l.out ? "out" : "in", l.rewinds);
         if (l.out) {
             set(d, COMMON_BACKLOG, l.peer, NULL, l.next - 1 - l.done);
             set(d, COMMON_WINDOW, l.peer, NULL, l.window);

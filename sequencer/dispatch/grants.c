@@ -118,7 +118,7 @@ void grants_restored(struct sequencer *q)
     }
 }
 
-void grants_set_back(struct sequencer *q, const char *peer, bool we_are_older)
+void grants_rewound(struct sequencer *q, const char *peer, bool we_are_older)
 {
     if (we_are_older)
         begin_series(q);

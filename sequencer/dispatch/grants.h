@@ -28,7 +28,7 @@ int grants_work(struct sequencer *q);
 /* A deliverer has released this grant: nothing is in flight under it any more. */
 void grants_released(struct sequencer *q, const char *from, uint64_t grant);
 /* The link to this peer was set back by a restored copy: revoke its grants. */
-void grants_set_back(struct sequencer *q, const char *peer, bool we_are_older);
+void grants_rewound(struct sequencer *q, const char *peer, bool we_are_older);
 /* This database is an older copy. In the transaction that notes this. */
 void grants_restored(struct sequencer *q);
 /* End all grants of this deliverer. `reason`, a word for the log: new_database (it has lost the

@@ -18,8 +18,8 @@ bool lane_is_ordered(int64_t lane)
     return lane >= 0;
 }
 
-int lane_strange(enum order_lanes ordered,
-                 struct lane_range ranges[LANE_RANGES_MAX])
+int lane_other_kinds(enum order_lanes ordered,
+                     struct lane_range ranges[LANE_RANGES_MAX])
 {
     const struct lane_range unordered = {INT64_MIN, -LANES_BASE - 1},
                             old_unordered = {-LANES_BASE, -1}, zero = {0, 0},

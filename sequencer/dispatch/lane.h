@@ -25,7 +25,7 @@ enum { LANE_RANGES_MAX = 5 };
 struct lane_range {
     int64_t from, to;
 };
-int lane_strange(enum order_lanes ordered,
-                 struct lane_range ranges[LANE_RANGES_MAX]);
+int lane_other_kinds(enum order_lanes ordered,
+                     struct lane_range ranges[LANE_RANGES_MAX]);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STRANGE_AT_ONCE = 64 };
+enum { COLLECT_AT_ONCE = 64 };
 
 /* A removed endpoint keeps its order: it may be configured again before its deliveries are
  * dead-lettered. */
@@ -150,15 +150,15 @@ void lanes_configure(struct sequencer *q, struct endpoint *e)
 static int collect(struct sequencer *q, struct endpoint *e, int max)
 {
     struct lane_range ranges[LANE_RANGES_MAX];
-    struct lane_row rows[STRANGE_AT_ONCE];
-    int count = lane_strange(ordered(e), ranges), n = 0, got;
+    struct lane_row rows[COLLECT_AT_ONCE];
+    int count = lane_other_kinds(ordered(e), ranges), n = 0, got;
 
     for (int i = 0; i < 2 * count; i++) {
         do {
-            int want = max - n < STRANGE_AT_ONCE ? max - n : STRANGE_AT_ONCE;
+            int want = max - n < COLLECT_AT_ONCE ? max - n : COLLECT_AT_ONCE;
 
-            got = store_lane_strange(q->lanes, e->id, i % 2, ranges[i / 2],
-                                     want, rows);
+            got = store_lane_range(q->lanes, e->id, i % 2, ranges[i / 2], want,
+                                   rows);
             for (int k = 0; k < got; k++) {
                 store_lane_set(
                     q->lanes, rows[k].event, e->id,

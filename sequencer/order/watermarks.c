@@ -107,7 +107,7 @@ void watermarks_undo(struct watermarks *w)
     }
 }
 
-void watermarks_set_back(struct watermarks *w, const char *name)
+void watermarks_rewound(struct watermarks *w, const char *name)
 {
     struct ingress_mark *ingress = find(w, name);
 

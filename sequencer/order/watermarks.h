@@ -29,7 +29,7 @@ void watermarks_undo(struct watermarks *w);
 
 /* This ingress, or this process, was restored from an older copy: row numbers begin again from
  * lower ones, so a response with a higher one does not count any more. */
-void watermarks_set_back(struct watermarks *w, const char *name);
+void watermarks_rewound(struct watermarks *w, const char *name);
 /* This ingress has sent an event. */
 void watermarks_event(struct watermarks *w, const char *from,
                       int64_t received_ms);

@@ -70,23 +70,23 @@ static int64_t routed_ms(const struct event_row *e)
 
 /* ---- actions of people ---- */
 
-struct told_actions {
+struct prefixed_actions {
     struct trace *t;
-    const char *told; /* the subject, as a prefix; "": no prefix */
+    const char *prefix; /* the subject; "": no prefix */
 };
 
 static void on_action(void *arg, int64_t at_ms, const char *what)
 {
-    struct told_actions *a = arg;
+    struct prefixed_actions *a = arg;
 
-    add_line(a->t, at_ms, "%s%s%s", a->told, *a->told ? ": " : "", what);
+    add_line(a->t, at_ms, "%s%s%s", a->prefix, *a->prefix ? ": " : "", what);
 }
 
 static void add_actions_of(struct trace *t, const char *subject,
-                           const char *told, int64_t from_ms, int64_t to_ms)
+                           const char *prefix, int64_t from_ms, int64_t to_ms)
 {
     store_actions(t->q->search, subject, from_ms, to_ms, on_action,
-                  &(struct told_actions){t, told});
+                  &(struct prefixed_actions){t, prefix});
 }
 
 enum { WORD_BYTES = 8 };
@@ -105,7 +105,7 @@ static void add_stop_before(struct trace *t, const char *subject, int64_t at_ms)
     store_action_before(t->q->search, subject, at_ms, action_word, word);
     if (strcmp(word, "paused") == 0 || strcmp(word, "disable") == 0)
         store_action_before(t->q->search, subject, at_ms, on_action,
-                            &(struct told_actions){t, subject});
+                            &(struct prefixed_actions){t, subject});
 }
 
 /* ---- ends of deliveries ---- */
@@ -181,19 +181,19 @@ void event_trace_keep_refusal(struct sequencer *q, int64_t event)
 static void add_gap(struct trace *t, const struct gap_row *g)
 {
     char subject[32];
-    char *told = gr_printf("gap_%" PRId64 " (%" PRId64 "-%" PRId64 " missing)",
+    char *name = gr_printf("gap_%" PRId64 " (%" PRId64 "-%" PRId64 " missing)",
                            g->id, g->span.first, g->span.last);
 
     snprintf(subject, sizeof subject, "gap %" PRId64, g->id);
-    add_line(t, g->opened_ms, "%s: opened", told);
+    add_line(t, g->opened_ms, "%s: opened", name);
     if (g->status == GAP_CLOSED)
-        add_actions_of(t, subject, told, 0, INT64_MAX);
+        add_actions_of(t, subject, name, 0, INT64_MAX);
     else if (g->status != GAP_OPEN)
-        add_line(t, g->closed_ms, "%s: %s%s%s", told,
+        add_line(t, g->closed_ms, "%s: %s%s%s", name,
                  g->status == GAP_FILLED ? "arrived later"
                                          : "skipped: the wait for it ended",
                  *g->note ? ": " : "", g->note);
-    free(told);
+    free(name);
 }
 
 /* The gap before the event, if it waited for that or was released in spite of it. */

@@ -5,7 +5,7 @@
 
 struct store_lanes {
     struct db *db;
-    stmt *any, *head, *next, *step_up, *after, *strange, *set;
+    stmt *any, *head, *next, *step_up, *after, *range, *set;
     stmt *halt, *unhalt, *unhalt_all, *halted, *halt_count, *halts, *halt_move;
 };
 
@@ -30,7 +30,7 @@ struct store_lanes *store_lanes_open(struct db *db)
                                 "event = ? AND endpoint = ?");
     s->after = db_prepare(db, "SELECT lane " IN_LANE
                               "AND lane > ?2 ORDER BY lane LIMIT 1");
-    s->strange = db_prepare(
+    s->range = db_prepare(
         db, "SELECT d.event, e.workspace FROM deliveries d "
             "INDEXED BY deliveries_waiting LEFT JOIN events e ON e.n = d.event "
             "WHERE d.endpoint = ? AND d.behind = ? AND d.lane >= ? AND "
@@ -117,10 +117,10 @@ int64_t store_lane_after(struct store_lanes *s, int64_t endpoint, int64_t lane)
     return next;
 }
 
-int store_lane_strange(struct store_lanes *s, int64_t endpoint, bool behind,
-                       struct lane_range range, int max, struct lane_row *rows)
+int store_lane_range(struct store_lanes *s, int64_t endpoint, bool behind,
+                     struct lane_range range, int max, struct lane_row *rows)
 {
-    stmt *q = s->strange;
+    stmt *q = s->range;
     int n = 0;
 
     bind_i64(q, 1, endpoint);

@@ -29,8 +29,8 @@ struct lane_row {
     int64_t event;
     char *workspace;
 };
-int store_lane_strange(struct store_lanes *s, int64_t endpoint, bool behind,
-                       struct lane_range range, int max, struct lane_row *rows);
+int store_lane_range(struct store_lanes *s, int64_t endpoint, bool behind,
+                     struct lane_range range, int max, struct lane_row *rows);
 void store_lane_set(struct store_lanes *s, int64_t event, int64_t endpoint,
                     int64_t lane, bool behind);
 

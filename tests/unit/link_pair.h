@@ -71,7 +71,7 @@ struct end {
     bool alive;
 
     /* What happened. */
-    int set_backs;
+    int rewinds;
     struct {
         uint64_t n, value;
     } pending[WINDOW_MAX_COUNT]; /* of a held link: taken, not yet on disk */
@@ -198,14 +198,14 @@ static inline bool end_load(void *self, const char *peer, uint64_t n, int kind,
     return found;
 }
 
-static inline void end_set_back(void *self, const char *peer, bool we_are_older)
+static inline void end_rewound(void *self, const char *peer, bool we_are_older)
 {
     struct end *e = self;
     struct link_state l;
     int at = 0;
 
     (void)we_are_older;
-    e->set_backs++;
+    e->rewinds++;
     while (links_each(e->links, &at, &l))
         if (!l.out && strcmp(l.peer, peer) == 0)
             for (size_t i = 0; i < e->pending_count; i++)
@@ -215,7 +215,7 @@ static inline void end_set_back(void *self, const char *peer, bool we_are_older)
 }
 
 static const struct links_ops end_ops = {
-    .apply = end_apply, .load = end_load, .set_back = end_set_back};
+    .apply = end_apply, .load = end_load, .rewound = end_rewound};
 
 static const char *const end_steps[] = {
     "CREATE TABLE applied(id INTEGER PRIMARY KEY, peer TEXT, n INTEGER,"
@@ -604,8 +604,8 @@ static inline void assert_no_alarm(struct end *from, struct end *to)
     struct link_state out = link_of(from, to->name, true);
     struct link_state in = link_of(to, from->name, false);
 
-    assert_int_equal(out.set_back, 0);
-    assert_int_equal(in.set_back, 0);
+    assert_int_equal(out.rewinds, 0);
+    assert_int_equal(in.rewinds, 0);
     assert_int_equal(in.lost, 0);
     assert_int_equal(in.unprocessable, 0);
 }

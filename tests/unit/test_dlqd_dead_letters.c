@@ -27,7 +27,7 @@ struct rig {
 
 static const struct links_ops ops = {.apply = dead_letters_apply,
                                      .load = requeue_load,
-                                     .set_back = requeue_set_back};
+                                     .rewound = requeue_rewound};
 
 static void rig_open(struct rig *r)
 {
@@ -325,7 +325,7 @@ static void after_a_restore_requeues_are_sent_again(void **state)
     requeue(r, "dlq_2");
     send_recovered(r, "dlq_2", 1);
     db_begin(r->d.daemon.db);
-    requeue_set_back(&r->d, "sequencer", false);
+    requeue_rewound(&r->d, "sequencer", false);
     assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
     again(r);
     db_begin(r->d.daemon.db);
@@ -379,7 +379,7 @@ static void after_a_restore_redirects_are_sent_again(void **state)
                                INT64_MAX, old, 4),
                      1);
     db_begin(r->d.daemon.db);
-    requeue_set_back(&r->d, "sequencer", false);
+    requeue_rewound(&r->d, "sequencer", false);
     assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
     work(r);
     assert_int_equal(links_backlog(r->d.daemon.links, "sequencer"), 1);

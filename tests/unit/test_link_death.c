@@ -209,7 +209,7 @@ a_message_that_crashes_is_set_aside_and_the_link_goes_on(void **state)
     l = link_of(&p->b, "a", false);
     assert_int_equal(l.unprocessable, 1);
     assert_int_equal(l.lost, 0);
-    assert_int_equal(l.set_back, 0);
+    assert_int_equal(l.rewinds, 0);
     assert_int_equal(end_number(&p->b, "SELECT count(*) FROM applied"), 399);
     assert_int_equal(end_number(&p->b,
                                 "SELECT n FROM link_unprocessable WHERE why = "

@@ -233,7 +233,7 @@ static int64_t fuzz_ms(void)
 static void changed_frames_do_no_harm(void **state)
 {
     static const struct links_ops any = {
-        .apply = apply_any, .load = end_load, .set_back = end_set_back};
+        .apply = apply_any, .load = end_load, .rewound = end_rewound};
     struct pair *p = *state;
 
     log_open("test", LEVEL_ERROR + 1, false);

@@ -68,10 +68,10 @@ static void older_sender(struct pair *p, enum after after)
     run_through(&p->a, &p->b);
     go_on(p);
     assert_whole(&p->a, &p->b, false);
-    assert_true(link_of(&p->a, "b", true).set_back > 0);
-    assert_int_equal(link_of(&p->b, "a", false).set_back, 1);
+    assert_true(link_of(&p->a, "b", true).rewinds > 0);
+    assert_int_equal(link_of(&p->b, "a", false).rewinds, 1);
     assert_int_equal(link_of(&p->b, "a", false).lost, 0);
-    assert_true(p->a.set_backs == 1 && p->b.set_backs == 1);
+    assert_true(p->a.rewinds == 1 && p->b.rewinds == 1);
 }
 
 static void an_older_sender_idle(void **state)
@@ -122,9 +122,9 @@ static void older_receiver(struct pair *p, enum after after, bool may_lose)
         assert_true(end_number(&p->b, "SELECT at_ms FROM link_lost") >=
                     1700000000000);
     }
-    assert_int_equal(link_of(&p->a, "b", true).set_back, 1);
-    assert_int_equal(p->a.set_backs, 1);
-    assert_int_equal(p->b.set_backs, may_lose);
+    assert_int_equal(link_of(&p->a, "b", true).rewinds, 1);
+    assert_int_equal(p->a.rewinds, 1);
+    assert_int_equal(p->b.rewinds, may_lose);
     go_on(p);
     assert_whole(&p->a, &p->b, may_lose);
     assert_int_equal(link_of(&p->b, "a", false).lost, may_lose ? 20 : 0);
@@ -190,7 +190,7 @@ static void an_empty_receiver(struct pair *p, enum after after, int64_t lost)
     go_on(p);
     assert_whole(&p->a, &p->b, true);
     assert_int_equal(link_of(&p->b, "a", false).lost, lost);
-    assert_true(link_of(&p->a, "b", true).set_back > 0);
+    assert_true(link_of(&p->a, "b", true).rewinds > 0);
 }
 
 static void an_empty_receiver_of_a_whole_archive_gets_all(void **state)
@@ -301,7 +301,7 @@ static void old_acknowledgements_do_not_rewind(void **state)
     assert_int_equal(links_cursor(p->a.links, "b"), 60);
     go_on(p);
     assert_no_alarm(&p->a, &p->b);
-    assert_int_equal(p->a.set_backs + p->b.set_backs, 0);
+    assert_int_equal(p->a.rewinds + p->b.rewinds, 0);
 }
 
 /* A row that the sender never had: one of both was restored. But who says so may be
@@ -323,7 +323,7 @@ static void an_old_disagreement_is_not_believed(void **state)
     }
     go_on(p);
     assert_no_alarm(&p->a, &p->b);
-    assert_int_equal(p->a.set_backs + p->b.set_backs, 0);
+    assert_int_equal(p->a.rewinds + p->b.rewinds, 0);
 }
 
 static void an_empty_sender_begins_anew(void **state)
@@ -339,7 +339,7 @@ static void an_empty_sender_begins_anew(void **state)
     run_through(&p->a, &p->b);
     go_on(p);
     assert_whole(&p->a, &p->b, false);
-    assert_int_equal(link_of(&p->b, "a", false).set_back, 1);
+    assert_int_equal(link_of(&p->b, "a", false).rewinds, 1);
     assert_int_equal(link_of(&p->b, "a", false).lost, 0);
 }
 
@@ -355,8 +355,8 @@ static void an_empty_sender_that_is_idle_says_so(void **state)
     end_restart(&p->b); /* which says where it is */
     for (int i = 0; i < 300; i++)
         both_turn(&p->a, &p->b);
-    assert_int_equal(p->a.set_backs, 1);
-    assert_int_equal(link_of(&p->b, "a", false).set_back, 1);
+    assert_int_equal(p->a.rewinds, 1);
+    assert_int_equal(link_of(&p->b, "a", false).rewinds, 1);
     assert_int_equal(link_of(&p->b, "a", false).done, 0);
     go_on(p);
     assert_whole(&p->a, &p->b, false);
@@ -496,7 +496,7 @@ static void an_epoch_that_was_never_settled_is_forgotten(void **state)
     run_through(&p->a, &p->b);
     assert_int_equal(end_number(&p->b, "SELECT count(*) FROM applied"), 6);
     l = link_of(&p->b, "a", false);
-    assert_int_equal(l.set_back, 0);
+    assert_int_equal(l.rewinds, 0);
     assert_int_equal(l.lost, 0);
 }
 
@@ -521,13 +521,13 @@ static void a_held_receiver_keeps_what_both_have(void **state)
     have_taken(p, 20);
     end_restore(&p->a, "a.copy");
     end_write(&p->a, "b", SMALL, 5);
-    for (int i = 0; i < ROUNDS_MAX && !p->b.set_backs; i++)
+    for (int i = 0; i < ROUNDS_MAX && !p->b.rewinds; i++)
         both_turn(&p->a, &p->b);
     p->b.settle_by_hand = false;
     run_through(&p->a, &p->b);
     assert_whole(&p->a, &p->b, false);
     assert_int_equal(end_number(&p->b, "SELECT count(*) FROM applied"), 25);
-    assert_int_equal(link_of(&p->b, "a", false).set_back, 1);
+    assert_int_equal(link_of(&p->b, "a", false).rewinds, 1);
 }
 
 int main(void)

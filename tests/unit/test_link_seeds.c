@@ -165,16 +165,16 @@ static void assert_world(struct pair *p, uint64_t seed)
 
 static void assert_quiet(struct pair *p, uint64_t seed)
 {
-    int alarms = p->a.set_backs + p->b.set_backs;
+    int alarms = p->a.rewinds + p->b.rewinds;
 
     for (int i = 0; i < QUIET_TURNS; i++)
         both_turn(&p->a, &p->b);
-    if (p->a.set_backs + p->b.set_backs != alarms)
+    if (p->a.rewinds + p->b.rewinds != alarms)
         fail_msg("seed %llu: a link at rest is set back",
                  (unsigned long long)seed);
     if (!world.restored_a && !world.restored_b &&
-        (alarms || link_of(&p->a, "b", true).set_back ||
-         link_of(&p->b, "a", false).set_back))
+        (alarms || link_of(&p->a, "b", true).rewinds ||
+         link_of(&p->b, "a", false).rewinds))
         fail_msg("seed %llu: set back, though nothing was restored",
                  (unsigned long long)seed);
 }

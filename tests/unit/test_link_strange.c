@@ -2,9 +2,9 @@
  * turns that are rolled back. */
 #include "link_pair.h"
 
-static void fill_disk_when_set_back(struct end *e)
+static void fill_disk_when_rewound(struct end *e)
 {
-    if (!e->set_backs)
+    if (!e->rewinds)
         return;
     db_exec(e->db, "PRAGMA max_page_count = 1");
     for (int i = 0; i < 5000; i++)
@@ -20,15 +20,15 @@ static void a_rewind_that_is_rolled_back_is_reported_again(void **state)
     end_write(&p->a, "b", SMALL, 10);
     run_through(&p->a, &p->b);
     end_restore(&p->b, NULL);
-    for (int i = 0; i < 20000 && !p->a.set_backs; i++) {
-        end_turn_dying(&p->a, fill_disk_when_set_back, STEPS);
+    for (int i = 0; i < 20000 && !p->a.rewinds; i++) {
+        end_turn_dying(&p->a, fill_disk_when_rewound, STEPS);
         both_turn(&p->b, &p->b);
     }
-    assert_int_equal(p->a.set_backs, 1);
+    assert_int_equal(p->a.rewinds, 1);
     db_exec(p->a.db, "PRAGMA max_page_count = 100000");
-    for (int i = 0; i < 20000 && p->a.set_backs < 2; i++)
+    for (int i = 0; i < 20000 && p->a.rewinds < 2; i++)
         both_turn(&p->a, &p->b);
-    assert_int_equal(p->a.set_backs, 2);
+    assert_int_equal(p->a.rewinds, 2);
     end_write(&p->a, "b", SMALL, 10);
     run_through(&p->a, &p->b);
     assert_exactly(&p->b, "a", 11, 20);

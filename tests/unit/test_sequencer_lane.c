@@ -36,10 +36,10 @@ static void newer_workspaces_take_their_turns_later(void **state)
     assert_true(lane_of(LANES_NONE, 1) > INT64_MIN); /* which begins a round */
 }
 
-static bool is_strange(enum order_lanes ordered, int64_t lane)
+static bool is_of_another_kind(enum order_lanes ordered, int64_t lane)
 {
     struct lane_range r[LANE_RANGES_MAX];
-    int n = lane_strange(ordered, r);
+    int n = lane_other_kinds(ordered, r);
 
     for (int i = 0; i < n; i++)
         if (lane >= r[i].from && lane <= r[i].to)
@@ -53,8 +53,9 @@ static void lanes_of_another_kind_are_recognised(void **state)
     for (size_t i = 0; i < COUNT_OF(kinds); i++)
         for (size_t k = 0; k < COUNT_OF(kinds); k++)
             for (int64_t ws = 1; ws <= MILLION; ws *= 10)
-                assert_int_equal(is_strange(kinds[i], lane_of(kinds[k], ws)),
-                                 i != k);
+                assert_int_equal(
+                    is_of_another_kind(kinds[i], lane_of(kinds[k], ws)),
+                    i != k);
 }
 
 /* They were 62 bits of a hash and 1, or less than 0 by as much. */
@@ -66,8 +67,8 @@ static void lanes_of_an_older_program_are_recognised(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(kinds); i++)
         for (size_t k = 0; k < COUNT_OF(hashes); k++) {
-            assert_true(is_strange(kinds[i], hashes[k]));
-            assert_true(is_strange(kinds[i], -hashes[k]));
+            assert_true(is_of_another_kind(kinds[i], hashes[k]));
+            assert_true(is_of_another_kind(kinds[i], -hashes[k]));
         }
 }
 
