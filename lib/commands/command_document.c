@@ -4,13 +4,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const struct {
-    const char *title;
-    const struct command_spec *const *commands;
-} processes[] = {
-    {"Every process", every_commands}, {"ingress", ingress_commands},
-    {"sequencer", sequencer_commands}, {"deliverer", deliverer_commands},
-    {"dlqd", dlqd_commands},           {"console", console_commands},
+const struct command_list command_lists[] = {
+    {"Every process", every_commands},
+    {"ingress", ingress_commands},
+    {"sequencer", sequencer_commands},
+    {"deliverer", deliverer_commands},
+    {"dlqd", dlqd_commands},
+    {"console", console_commands},
+    {NULL, NULL},
 };
 
 static const char *const role_names[] = {[ROLE_VIEWER] = "viewer",
@@ -109,10 +110,10 @@ static void put_command(struct buf *out, const struct command_spec *c)
 
 void commands_document(struct buf *out)
 {
-    for (size_t i = 0; i < COUNT_OF(processes); i++) {
-        buf_printf(out, "\n## %s\n", processes[i].title);
-        for (const struct command_spec *const *c = processes[i].commands; *c;
-             c++)
+    for (size_t i = 0; command_lists[i].commands; i++) {
+        buf_printf(out, "\n## %s\n", command_lists[i].title);
+        for (const struct command_spec *const *c = command_lists[i].commands;
+             *c; c++)
             put_command(out, *c);
     }
 }

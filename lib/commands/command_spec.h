@@ -12,7 +12,7 @@
 #include <jansson.h>
 
 enum value_type {
-    VALUE_TEXT,    /* UTF-8; min and max count bytes */
+    VALUE_TEXT,    /* UTF-8; min and max count characters */
     VALUE_PATTERN, /* a text in which * stands for any text */
     VALUE_CHOICE,  /* one of `choices` */
     VALUE_INTEGER, /* from min to max */
@@ -68,17 +68,16 @@ struct command_route {
 
 struct command_spec {
     const char *name;
-    const char *process;      /* "sequencer", or "every" */
-    const char *help;         /* sentences, for people */
-    const struct value *args; /* ends with a NULL name; NULL: none */
-    struct value reply;       /* an object or a list */
-    const struct value
-        *or_reply; /* another form that it may have; NULL: none */
+    const char *process;          /* "sequencer", or "every" */
+    const char *help;             /* sentences, for people */
+    const struct value *args;     /* ends with a NULL name; NULL: none */
+    struct value reply;           /* an object or a list */
+    const struct value *or_reply; /* another form of it; NULL: none */
     enum role role;
     unsigned flags;
     struct command_route routes[2];
-    const char
-        *rows; /* the field of the reply that has the rows of a list, or NULL */
+    const char *rows;       /* the field of the reply with the rows; or NULL */
+    const char *media_type; /* of the HTTP response; NULL: JSON */
 };
 
 /* The usual bounds of a value whose declaration has none. */

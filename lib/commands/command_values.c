@@ -121,6 +121,18 @@ static bool is_needed(const struct value *v, const char *where)
                                           : !(v->flags & VALUE_ABSENT);
 }
 
+/* Of a JSON string, which is UTF-8: its bytes without continuation bytes. JSON Schema counts
+ * so, too. */
+static int64_t characters(const json_t *j)
+{
+    const char *text = json_string_value(j);
+    int64_t count = 0;
+
+    for (size_t i = 0; i < json_string_length(j); i++)
+        count += (text[i] & 0xc0) != 0x80;
+    return count;
+}
+
 static bool fields_fit(const struct value *fields, const json_t *j,
                        const char *where, char why[200])
 {
@@ -179,7 +191,7 @@ bool value_fits(const struct value *v, const json_t *j, const char *where,
     switch (v->type) {
     case VALUE_TEXT:
     case VALUE_PATTERN:
-        return within(v, (int64_t)json_string_length(j), " bytes", where, why);
+        return within(v, characters(j), " characters", where, why);
     case VALUE_CHOICE:
         return is_choice(v, json_string_value(j)) ||
                refuse_choice(v, json_string_value(j), where, why);

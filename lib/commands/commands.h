@@ -12,6 +12,13 @@ extern const struct command_spec *const deliverer_commands[];
 extern const struct command_spec *const dlqd_commands[];
 extern const struct command_spec *const console_commands[];
 
+/* All of them, with a title for people; ends with NULL commands. */
+struct command_list {
+    const char *title;
+    const struct command_spec *const *commands;
+};
+extern const struct command_list command_lists[];
+
 /* Every process. */
 extern const struct command_spec command_ping, command_status, command_health,
     command_names, command_check, command_reload, command_backup,

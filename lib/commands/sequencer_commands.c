@@ -30,6 +30,8 @@ static const struct value events_args[] = {
 const struct command_spec command_events = {
     .name = "events",
     .process = "sequencer",
+    .routes = {{"GET", "/events"}},
+    .rows = "events",
     .help = "Newest first (id: the provider's, of the event or its delivery): "
             "{\"events\":[…],\"next\":…}; go on with \"before\": next until "
             "that is null.",

@@ -1,0 +1,398 @@
+/* openapi: the OpenAPI 3.1 document of the HTTP API, made from the declarations of commands. */
+#include "openapi.h"
+#include "commands.h"
+#include <ctype.h>
+#include <string.h>
+
+static const char *const role_names[] = {[ROLE_VIEWER] = "viewer",
+                                         [ROLE_OPERATOR] = "operator",
+                                         [ROLE_ADMIN] = "admin"};
+
+/* The errors that a route may have. A route that changes something has all of them. */
+static const struct error {
+    const char *status, *name, *help;
+    bool acts; /* only routes that change something */
+} errors[] = {
+    {"400", "BadRequest",
+     "The request is not as described here; `field` names what is wrong.",
+     false},
+    {"401", "Unauthorized", "There is no token, or it is not valid.", false},
+    {"403", "Forbidden",
+     "The role of the token is too low, or another site sent the request.",
+     false},
+    {"404", "NotFound", "There is no such thing.", false},
+    {"409", "Conflict",
+     "The process refused: the state of the object does not allow it, or a "
+     "request with the same Idempotency-Key is in progress.",
+     true},
+    {"413", "TooLarge", "The body is larger than 64 KiB.", true},
+    {"415", "WrongType", "The Content-Type is not application/json.", true},
+    {"422", "KeyReused", "The Idempotency-Key was used with another request.",
+     true},
+    {"429", "TooMany",
+     "Too many failed requests from this address: wait for Retry-After.",
+     false},
+    {"500", "Internal", "Grapnel made a mistake; its log says which.", false},
+    {"503", "Unavailable",
+     "A process that is needed does not run, or its disk is full; the message "
+     "names it.",
+     false},
+    {"504", "Timeout", "A process that is needed did not respond in time.",
+     false},
+};
+
+/* ---- values ---- */
+
+static json_t *object(const struct value *v, bool request)
+{
+    json_t *properties = json_object(), *required = json_array(), *out;
+
+    for (const struct value *f = v->fields; f && f->name; f++) {
+        bool needed = request ? f->flags & VALUE_REQUIRED
+                              : !(f->flags & VALUE_ABSENT);
+        char *name = request ? value_public_name(f) : gr_strdup(f->name);
+
+        json_object_set_new(properties, name, openapi_schema(f, request));
+        if (needed)
+            json_array_append_new(required, json_string(name));
+        free(name);
+    }
+    out = json_pack("{s:s,s:o}", "type", "object", "properties", properties);
+    if (json_array_size(required))
+        json_object_set(out, "required", required);
+    if (request)
+        json_object_set_new(out, "additionalProperties", json_false());
+    json_decref(required);
+    return out;
+}
+
+static void put_number(json_t *out, const char *key, int64_t n)
+{
+    json_object_set_new(out, key, json_integer(n));
+}
+
+static void put_bounds(json_t *out, const struct value *v, bool request)
+{
+    bool text = v->type == VALUE_TEXT || v->type == VALUE_PATTERN;
+
+    if (v->type == VALUE_INTEGER && v->max) {
+        put_number(out, "minimum", v->min);
+        put_number(out, "maximum", v->max);
+    }
+    if (v->type == VALUE_INTEGER && v->otherwise)
+        put_number(out, "default", v->otherwise);
+    if (v->type == VALUE_LIST && v->max) {
+        put_number(out, "minItems", v->min);
+        put_number(out, "maxItems", v->max);
+    }
+    if (!text || !request)
+        return;
+    if (v->min)
+        put_number(out, "minLength", v->min);
+    put_number(out, "maxLength", v->max ? v->max : VALUE_TEXT_MAX);
+    json_object_set_new(out, "pattern", json_string("^[^\\u0000]*$"));
+}
+
+static json_t *choices(const struct value *v)
+{
+    json_t *words = json_array();
+
+    for (size_t i = 0; v->choices[i]; i++)
+        json_array_append_new(words, json_string(v->choices[i]));
+    if (v->flags & VALUE_NULL)
+        json_array_append_new(words, json_null());
+    return json_pack("{s:o}", "enum", words);
+}
+
+static json_t *plain_schema(const struct value *v, bool request)
+{
+    switch (v->type) {
+    case VALUE_TEXT:
+    case VALUE_PATTERN:
+        return json_pack("{s:s}", "type", "string");
+    case VALUE_CHOICE:
+        return choices(v);
+    case VALUE_INTEGER:
+        return json_pack("{s:s}", "type", "integer");
+    case VALUE_NUMBER:
+        return json_pack("{s:s}", "type", "number");
+    case VALUE_BOOL:
+        return json_pack("{s:s}", "type", "boolean");
+    case VALUE_TIME:
+        return json_pack("{s:s,s:s}", "type", "string", "format", "date-time");
+    case VALUE_TIME_MS:
+        return json_pack("{s:[{s:s,s:s},{s:s,s:s}]}", "anyOf", "type", "string",
+                         "format", "date-time", "type", "string", "pattern",
+                         "^[0-9]{1,6}(ms|s|m|h|d)$");
+    case VALUE_BASE64:
+        return json_pack("{s:s,s:s}", "type", "string", "contentEncoding",
+                         "base64");
+    case VALUE_OBJECT:
+        return object(v, request);
+    case VALUE_LIST:
+        return json_pack("{s:s,s:o}", "type", "array", "items",
+                         openapi_schema(v->item, request));
+    case VALUE_MAP:
+        return json_pack("{s:s,s:o}", "type", "object", "additionalProperties",
+                         openapi_schema(v->item, request));
+    case VALUE_ANY:
+        break;
+    }
+    return json_object();
+}
+
+json_t *openapi_schema(const struct value *v, bool request)
+{
+    json_t *out = plain_schema(v, request),
+           *type = json_object_get(out, "type");
+
+    put_bounds(out, v, request);
+    if (v->flags & VALUE_NULL && type)
+        json_object_set_new(out, "type", json_pack("[O,s]", type, "null"));
+    if (v->help && *v->help)
+        json_object_set_new(out, "description", json_string(v->help));
+    return out;
+}
+
+/* ---- routes ---- */
+
+static bool in_path(const char *path, const char *name)
+{
+    char *braces = gr_printf("{%s}", name);
+    bool found = strstr(path, braces);
+
+    free(braces);
+    return found;
+}
+
+static bool is_cursor(const struct command_spec *c, const struct value *v)
+{
+    return c->rows &&
+           (strcmp(v->name, "before") == 0 || strcmp(v->name, "after") == 0);
+}
+
+static bool is_sent(const struct command_route *r, const struct value *v)
+{
+    return strcmp(v->name, "who") != 0 && !in_path(r->path, v->name);
+}
+
+static json_t *parameter(const char *name, const char *in, const char *help,
+                         bool required, json_t *schema)
+{
+    return json_pack("{s:s,s:s,s:s,s:b,s:o}", "name", name, "in", in,
+                     "description", help ? help : "", "required", required,
+                     "schema", schema);
+}
+
+static json_t *parameters(const struct command_spec *c,
+                          const struct command_route *r)
+{
+    bool get = strcmp(r->method, "GET") == 0;
+    json_t *out = json_array();
+
+    for (const struct value *v = c->args; v && v->name; v++) {
+        char *name = value_public_name(v);
+
+        if (in_path(r->path, v->name))
+            json_array_append_new(out, parameter(name, "path", v->help, true,
+                                                 openapi_schema(v, true)));
+        else if (get && is_cursor(c, v))
+            json_array_append_new(
+                out, parameter("cursor", "query",
+                               "the `next_cursor` of the page before", false,
+                               json_pack("{s:s,s:i}", "type", "string",
+                                         "maxLength", 512)));
+        else if (get && is_sent(r, v))
+            json_array_append_new(out, parameter(name, "query", v->help,
+                                                 v->flags & VALUE_REQUIRED,
+                                                 openapi_schema(v, true)));
+        free(name);
+    }
+    if (c->flags & COMMAND_ACTS && strcmp(r->method, "POST") == 0)
+        json_array_append_new(
+            out, json_pack("{s:s}", "$ref",
+                           "#/components/parameters/IdempotencyKey"));
+    return out;
+}
+
+/* NULL: the route takes no body. */
+static json_t *body(const struct command_spec *c, const struct command_route *r)
+{
+    json_t *properties = json_object(), *required = json_array(), *schema, *out;
+
+    for (const struct value *v = c->args; v && v->name; v++) {
+        char *name = value_public_name(v);
+
+        if (is_sent(r, v)) {
+            json_object_set_new(properties, name, openapi_schema(v, true));
+            if (v->flags & VALUE_REQUIRED)
+                json_array_append_new(required, json_string(name));
+        }
+        free(name);
+    }
+    schema = json_pack("{s:s,s:O,s:b}", "type", "object", "properties",
+                       properties, "additionalProperties", 0);
+    if (json_array_size(required))
+        json_object_set(schema, "required", required);
+    out = json_pack("{s:b,s:{s:{s:o}}}", "required",
+                    json_array_size(required) > 0, "content",
+                    "application/json", "schema", schema);
+    json_decref(properties);
+    json_decref(required);
+    return out;
+}
+
+static json_t *page_of(const struct command_spec *c)
+{
+    const struct value *rows = NULL;
+
+    for (const struct value *f = c->reply.fields; f && f->name; f++)
+        if (strcmp(f->name, c->rows) == 0)
+            rows = f;
+    return json_pack("{s:s,s:{s:o,s:{s:[s,s],s:s}},s:[s,s]}", "type", "object",
+                     "properties", "items",
+                     rows ? openapi_schema(rows, false) : json_object(),
+                     "next_cursor", "type", "string", "null", "description",
+                     "for the next page; null: there is none", "required",
+                     "items", "next_cursor");
+}
+
+static json_t *reply_schema(const struct command_spec *c)
+{
+    json_t *form = c->rows ? page_of(c) : openapi_schema(&c->reply, false);
+
+    return c->or_reply ? json_pack("{s:[o,o]}", "anyOf", form,
+                                   openapi_schema(c->or_reply, false))
+                       : form;
+}
+
+static json_t *responses(const struct command_spec *c)
+{
+    json_t *out = json_object(), *content;
+
+    if (c->media_type)
+        content = json_pack("{s:{}}", c->media_type);
+    else
+        content = json_pack("{s:{s:o}}", "application/json", "schema",
+                            reply_schema(c));
+    json_object_set_new(
+        out, "200",
+        json_pack("{s:s,s:o}", "description", "Done.", "content", content));
+    for (size_t i = 0; i < COUNT_OF(errors); i++) {
+        char *ref = gr_printf("#/components/responses/%s", errors[i].name);
+
+        if (!errors[i].acts || c->flags & COMMAND_ACTS)
+            json_object_set_new(out, errors[i].status,
+                                json_pack("{s:s}", "$ref", ref));
+        free(ref);
+    }
+    return out;
+}
+
+/* "get_endpoints_name_pause": a name for functions of generated clients. */
+static char *operation_id(const struct command_route *r)
+{
+    struct buf b;
+
+    buf_init(&b, 256);
+    for (const char *p = r->method; *p; p++)
+        buf_printf(&b, "%c", tolower((unsigned char)*p));
+    for (const char *p = r->path; *p; p++)
+        if (*p != '}' && *p != '{')
+            buf_put(&b, isalnum((unsigned char)*p) ? p : "_", 1);
+    return buf_take(&b);
+}
+
+static json_t *operation(const struct command_spec *c,
+                         const struct command_route *r)
+{
+    char *id = operation_id(r);
+    char *help = gr_printf("%s Role: %s.", c->help, role_names[c->role]);
+    size_t tag = strcspn(r->path + 1, "/.");
+    json_t *out = json_pack(
+        "{s:s,s:s,s:[s%],s:o,s:o,s:s}", "operationId", id, "description", help,
+        "tags", r->path + 1, tag, "parameters", parameters(c, r), "responses",
+        responses(c), "x-grapnel-role", role_names[c->role]);
+
+    if (strcmp(r->method, "POST") == 0 || strcmp(r->method, "PATCH") == 0)
+        json_object_set_new(out, "requestBody", body(c, r));
+    free(id);
+    free(help);
+    return out;
+}
+
+static void put_route(json_t *paths, const struct command_spec *c,
+                      const struct command_route *r)
+{
+    json_t *path = json_object_get(paths, r->path);
+    char method[8] = "";
+
+    for (size_t i = 0; r->method[i] && i + 1 < sizeof method; i++)
+        method[i] = (char)tolower((unsigned char)r->method[i]);
+    if (!path) {
+        path = json_object();
+        json_object_set_new(paths, r->path, path);
+    }
+    json_object_set_new(path, method, operation(c, r));
+}
+
+/* ---- the document ---- */
+
+static json_t *error_responses(void)
+{
+    json_t *out = json_object();
+
+    for (size_t i = 0; i < COUNT_OF(errors); i++)
+        json_object_set_new(out, errors[i].name,
+                            json_pack("{s:s,s:{s:{s:{s:s}}}}", "description",
+                                      errors[i].help, "content",
+                                      "application/json", "schema", "$ref",
+                                      "#/components/schemas/Error"));
+    return out;
+}
+
+static json_t *components(void)
+{
+    json_t *error = json_pack(
+        "{s:s,s:[s],s:{s:{s:s,s:[s,s,s,s],s:{s:{s:s,s:s},s:{s:s,s:s},"
+        "s:{s:[s,s],s:s},s:{s:s,s:s}}}}}",
+        "type", "object", "required", "error", "properties", "error", "type",
+        "object", "required", "code", "message", "field", "request_id",
+        "properties", "code", "type", "string", "description",
+        "a word for programs", "message", "type", "string", "description",
+        "a sentence for people", "field", "type", "string", "null",
+        "description", "the parameter that is wrong", "request_id", "type",
+        "string", "description", "names the request in the log");
+    json_t *key = json_pack(
+        "{s:s,s:s,s:s,s:{s:s,s:i,s:i,s:s}}", "name", "Idempotency-Key", "in",
+        "header", "description",
+        "any text of your choice: a repeat with the same key within 24 hours "
+        "gets the same response and changes nothing",
+        "schema", "type", "string", "minLength", 1, "maxLength", 128, "pattern",
+        "^[!-~]+$");
+
+    return json_pack("{s:{s:{s:s,s:s}},s:{s:o},s:{s:o},s:o}", "securitySchemes",
+                     "bearer", "type", "http", "scheme", "bearer", "schemas",
+                     "Error", error, "parameters", "IdempotencyKey", key,
+                     "responses", error_responses());
+}
+
+json_t *openapi_document(void)
+{
+    json_t *paths = json_object();
+
+    for (size_t i = 0; command_lists[i].commands; i++)
+        for (const struct command_spec *const *c = command_lists[i].commands;
+             *c; c++)
+            for (size_t r = 0;
+                 r < COUNT_OF((*c)->routes) && (*c)->routes[r].path; r++)
+                put_route(paths, *c, &(*c)->routes[r]);
+    return json_pack(
+        "{s:s,s:{s:s,s:s,s:s},s:[{s:s}],s:[{s:[]}],s:o,s:o}", "openapi",
+        "3.1.0", "info", "title", "Grapnel", "version", GRAPNEL_VERSION,
+        "description",
+        "The management API of Grapnel. Lists are newest first; pass "
+        "`next_cursor` as `cursor` for the next page, until it is null.",
+        "servers", "url", "/api/v1", "security", "bearer", "paths", paths,
+        "components", components());
+}
