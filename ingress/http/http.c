@@ -14,7 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* From 0.9.77 on libmicrohttpd itself refuses what head.c finds by its traces in 0.9.75
+/* From 0.9.77 on libmicrohttpd itself refuses what http_head.c finds by its traces in 0.9.75
  * (Debian 12). */
 #if MHD_VERSION >= 0x00097701
 #define LIBRARY_IS_STRICT true
@@ -352,6 +352,19 @@ static bool read_on(enum response a, const struct head_facts *facts)
     return !(body && facts->expects) && facts->length <= DISCARD_MAX_BYTES;
 }
 
+/* The message of RESPONSE_HEAD_TOO_LARGE names both. */
+_Static_assert(HEAD_MAX_BYTES == 16 * 1024 && HEAD_MAX_COUNT == 128,
+               "adapt the message");
+
+static const enum response response_to_head[] = {
+    [HEAD_FINE] = RESPONSE_NONE,
+    [HEAD_TOO_LARGE] = RESPONSE_HEAD_TOO_LARGE,
+    [HEAD_MALFORMED] = RESPONSE_HEAD_MALFORMED,
+    [HEAD_LENGTH_AMBIGUOUS] = RESPONSE_LENGTH_AMBIGUOUS,
+    [HEAD_HOST_MISSING] = RESPONSE_HOST_MISSING,
+    [HEAD_HOST_DOUBLED] = RESPONSE_HOST_DOUBLED,
+};
+
 static enum response judge(struct http *h, struct MHD_Connection *c,
                            struct request *r, struct head_facts *facts)
 {
@@ -367,7 +380,7 @@ static enum response judge(struct http *h, struct MHD_Connection *c,
                       c, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE)
                       ->header_size;
     MHD_get_connection_values_n(c, MHD_HEADER_KIND, on_header, head);
-    a = head_check(head, facts);
+    a = response_to_head[head_check(head, facts)];
     if (a)
         return a;
     r->method = head->method;

@@ -6,7 +6,7 @@
  * that took it must respond with http_respond(). While there are such requests, http_run() wants
  * to be called again at once, so that module must work on them in each turn.
  *
- * Limits: size and number of headers (head.h), size of a body, memory of all bodies together,
+ * Limits: size and number of headers (http_head.h), size of a body, memory of all bodies together,
  * connections, and a deadline for each whole request, so that a client that sends one byte a
  * second cannot keep a connection. A request that is refused before its body has come is read to
  * its end and discarded, up to DISCARD_MAX_BYTES: a client that is still writing would lose the
@@ -14,7 +14,7 @@
 #ifndef INGRESS_HTTP_H
 #define INGRESS_HTTP_H
 
-#include "head.h"
+#include "http_head.h"
 #include "http_request.h"
 #include "listen.h"
 

@@ -1,6 +1,6 @@
 /* http_request: makes, reuses and frees requests, and counts the memory that they take. */
 #include "http_request.h"
-#include "head.h"
+#include "http_head.h"
 #include "lines.h"
 #include "mhd_response.h"
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* Tests of head: request lines and headers, in memory as libmicrohttpd leaves them, and
+/* Tests of http_head: request lines and headers, in memory as libmicrohttpd leaves them, and
  * which are refused. */
 #include "alloc.h"
-#include "head.h"
+#include "http_head.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static char *header_line(char *line, const char *end)
     return lf + 1;
 }
 
-static enum response judge_bytes(const char *text, size_t n)
+static enum head_fault judge_bytes(const char *text, size_t n)
 {
     char *at = raw, *end = raw + n, *lf;
 
@@ -69,7 +69,7 @@ static enum response judge_bytes(const char *text, size_t n)
     return head_check(&head, &facts);
 }
 
-static enum response judge(const char *text)
+static enum head_fault judge(const char *text)
 {
     return judge_bytes(text, strlen(text));
 }
@@ -83,17 +83,17 @@ static enum response judge(const char *text)
 static void a_plain_request_is_accepted(void **state)
 {
     (void)state;
-    assert_int_equal(judge(LINE HOST LEN END), RESPONSE_NONE);
+    assert_int_equal(judge(LINE HOST LEN END), HEAD_FINE);
     assert_true(facts.has_length);
     assert_int_equal(facts.length, 5);
-    assert_int_equal(judge(LINE HOST TE END), RESPONSE_NONE);
+    assert_int_equal(judge(LINE HOST TE END), HEAD_FINE);
     assert_true(facts.chunked);
-    assert_int_equal(judge("GET /healthz HTTP/1.0\r\n" END), RESPONSE_NONE);
+    assert_int_equal(judge("GET /healthz HTTP/1.0\r\n" END), HEAD_FINE);
     assert_int_equal(judge(LINE "Host:x\r\nA: \r\nB:\r\nC: \t \r\n" END),
-                     RESPONSE_NONE);
-    assert_int_equal(judge(LINE HOST "A: caf\xc3\xa9 \r\n" END), RESPONSE_NONE);
+                     HEAD_FINE);
+    assert_int_equal(judge(LINE HOST "A: caf\xc3\xa9 \r\n" END), HEAD_FINE);
     assert_int_equal(judge(LINE HOST "transfer-encoding: Chunked\r\n" END),
-                     RESPONSE_NONE);
+                     HEAD_FINE);
 }
 
 static void a_repeated_length_is_refused(void **state)
@@ -119,17 +119,17 @@ static void a_repeated_length_is_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
-        if (judge(wrong[i]) != RESPONSE_LENGTH_AMBIGUOUS)
+        if (judge(wrong[i]) != HEAD_LENGTH_AMBIGUOUS)
             fail_msg("taken: %s", wrong[i]);
 }
 
 static void one_host_is_required(void **state)
 {
     (void)state;
-    assert_int_equal(judge(LINE LEN END), RESPONSE_HOST_MISSING);
-    assert_int_equal(judge(LINE HOST "host: y\r\n" END), RESPONSE_HOST_DOUBLED);
+    assert_int_equal(judge(LINE LEN END), HEAD_HOST_MISSING);
+    assert_int_equal(judge(LINE HOST "host: y\r\n" END), HEAD_HOST_DOUBLED);
     assert_int_equal(judge("POST / HTTP/1.0\r\n" HOST HOST END),
-                     RESPONSE_HOST_DOUBLED);
+                     HEAD_HOST_DOUBLED);
 }
 
 static void bytes_that_the_parser_hides_are_found(void **state)
@@ -140,17 +140,15 @@ static void bytes_that_the_parser_hides_are_found(void **state)
 
     (void)state;
     assert_int_equal(judge_bytes(nul_in_value, sizeof nul_in_value - 1),
-                     RESPONSE_HEAD_MALFORMED);
+                     HEAD_MALFORMED);
     assert_int_equal(judge_bytes(nul_in_last, sizeof nul_in_last - 1),
-                     RESPONSE_HEAD_MALFORMED);
-    assert_int_equal(judge(LINE HOST "A: b\nC: d\r\n" END),
-                     RESPONSE_HEAD_MALFORMED);
-    assert_int_equal(judge(LINE HOST "A: b\r\n\n"), RESPONSE_HEAD_MALFORMED);
-    assert_int_equal(judge("POST / HTTP/1.1\n" HOST END),
-                     RESPONSE_HEAD_MALFORMED);
+                     HEAD_MALFORMED);
+    assert_int_equal(judge(LINE HOST "A: b\nC: d\r\n" END), HEAD_MALFORMED);
+    assert_int_equal(judge(LINE HOST "A: b\r\n\n"), HEAD_MALFORMED);
+    assert_int_equal(judge("POST / HTTP/1.1\n" HOST END), HEAD_MALFORMED);
     judge_bytes(nul_in_url, sizeof nul_in_url - 1);
     head.raw_url_bytes = strlen("/in/plane"); /* as on_line() sees it */
-    assert_int_equal(head_check(&head, &facts), RESPONSE_HEAD_MALFORMED);
+    assert_int_equal(head_check(&head, &facts), HEAD_MALFORMED);
 }
 
 /* libmicrohttpd 0.9.75 hangs a folded line on the header's name, which it
@@ -160,9 +158,9 @@ static void a_folded_line_is_refused(void **state)
     static char moved[] = "Ab";
 
     (void)state;
-    assert_int_equal(judge(LINE HOST "A: v\r\nB: w\r\n" END), RESPONSE_NONE);
+    assert_int_equal(judge(LINE HOST "A: v\r\nB: w\r\n" END), HEAD_FINE);
     head.fields[1].name = (struct bytes){moved, 2};
-    assert_int_equal(head_check(&head, &facts), RESPONSE_HEAD_MALFORMED);
+    assert_int_equal(head_check(&head, &facts), HEAD_MALFORMED);
 }
 
 static void names_are_tokens_and_values_have_no_controls(void **state)
@@ -176,19 +174,16 @@ static void names_are_tokens_and_values_have_no_controls(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
-        if (judge(wrong[i]) != RESPONSE_HEAD_MALFORMED)
+        if (judge(wrong[i]) != HEAD_MALFORMED)
             fail_msg("taken: %s", wrong[i]);
 }
 
 static void only_two_versions_are_known(void **state)
 {
     (void)state;
-    assert_int_equal(judge("POST / HTTP/1.32\r\n" HOST END),
-                     RESPONSE_HEAD_MALFORMED);
-    assert_int_equal(judge("POST / HTTP/2.0\r\n" HOST END),
-                     RESPONSE_HEAD_MALFORMED);
-    assert_int_equal(judge("P(ST / HTTP/1.1\r\n" HOST END),
-                     RESPONSE_HEAD_MALFORMED);
+    assert_int_equal(judge("POST / HTTP/1.32\r\n" HOST END), HEAD_MALFORMED);
+    assert_int_equal(judge("POST / HTTP/2.0\r\n" HOST END), HEAD_MALFORMED);
+    assert_int_equal(judge("P(ST / HTTP/1.1\r\n" HOST END), HEAD_MALFORMED);
 }
 
 static void too_many_or_too_large_headers_are_431(void **state)
@@ -201,16 +196,16 @@ static void too_many_or_too_large_headers_are_431(void **state)
     for (int i = 0; i < HEAD_MAX_COUNT - 1; i++)
         buf_puts(&b, "A: b\r\n");
     buf_puts(&b, END);
-    assert_int_equal(judge(b.data), RESPONSE_NONE);
+    assert_int_equal(judge(b.data), HEAD_FINE);
     b.len -= 2;
     buf_puts(&b, "A: b\r\n" END);
-    assert_int_equal(judge(b.data), RESPONSE_HEAD_TOO_LARGE);
+    assert_int_equal(judge(b.data), HEAD_TOO_LARGE);
     buf_reset(&b);
     buf_puts(&b, LINE HOST "A: ");
     for (int i = 0; i < HEAD_MAX_BYTES; i++)
         buf_puts(&b, "a");
     buf_puts(&b, "\r\n" END);
-    assert_int_equal(judge(b.data), RESPONSE_HEAD_TOO_LARGE);
+    assert_int_equal(judge(b.data), HEAD_TOO_LARGE);
     buf_fini(&b);
 }
 
@@ -218,16 +213,16 @@ static void other_relevant_headers_are_noted(void **state)
 {
     (void)state;
     assert_int_equal(judge(LINE HOST "Content-Encoding: gzip\r\n" END),
-                     RESPONSE_NONE);
+                     HEAD_FINE);
     assert_true(facts.compressed);
     assert_int_equal(judge(LINE HOST "content-encoding: Identity\r\n" END),
-                     RESPONSE_NONE);
+                     HEAD_FINE);
     assert_false(facts.compressed);
     assert_int_equal(judge(LINE HOST "Expect: 100-Continue\r\n" END),
-                     RESPONSE_NONE);
+                     HEAD_FINE);
     assert_true(facts.expects);
     assert_int_equal(judge("POST / HTTP/1.0\r\nExpect: 100-continue\r\n" END),
-                     RESPONSE_NONE);
+                     HEAD_FINE);
     assert_false(facts.expects);
 }
 

@@ -1,5 +1,5 @@
-/* head: checks a request's line and headers before any of its body is read. Pure, except that
- * it looks at where libmicrohttpd 0.9.75 left them in memory.
+/* http_head: checks a request's line and headers before any of its body is read. For ingress and
+ * the console. Pure, except that it looks at where libmicrohttpd 0.9.75 left them in memory.
  *
  * That version parses in place: it overwrites the colon and the line end with zeroes, and hands
  * out pointers. It accepts a NUL inside a value, a folded line and a bare LF without an error
@@ -7,11 +7,10 @@
  * value and the next name no longer follow each other with exactly CR LF between them. So a
  * head is refused unless it is gapless from the version to its end. Later versions of
  * libmicrohttpd can be told to be strict, and place things as they like. */
-#ifndef INGRESS_HEAD_H
-#define INGRESS_HEAD_H
+#ifndef BASE_HTTP_HEAD_H
+#define BASE_HTTP_HEAD_H
 
 #include "rc.h"
-#include "response.h"
 
 enum {
     HEAD_MAX_BYTES = 16 * 1024,
@@ -39,8 +38,17 @@ struct head_facts {
     bool compressed;
 };
 
-/* RESPONSE_NONE: it is correct, and `facts` is filled in. */
-enum response head_check(const struct head *head, struct head_facts *facts);
+enum head_fault {
+    HEAD_FINE,
+    HEAD_TOO_LARGE,
+    HEAD_MALFORMED,
+    HEAD_LENGTH_AMBIGUOUS, /* of the body */
+    HEAD_HOST_MISSING,
+    HEAD_HOST_DOUBLED,
+};
+
+/* HEAD_FINE: `facts` is filled in. */
+enum head_fault head_check(const struct head *head, struct head_facts *facts);
 
 /* The target's path, in place. HTTP requires that a target in absolute form (http://host/path)
  * is accepted, too (RFC 9112, section 3.2.2); its host is ignored. */

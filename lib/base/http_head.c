@@ -1,5 +1,5 @@
-/* head: checks a request's line and headers, strictly. */
-#include "head.h"
+/* http_head: checks a request's line and headers, strictly. */
+#include "http_head.h"
 #include <string.h>
 #include <strings.h>
 
@@ -115,33 +115,29 @@ static void look(const struct head_field *f, struct seen_fields *seen,
     }
 }
 
-/* The message of RESPONSE_HEAD_TOO_LARGE names both. */
-_Static_assert(HEAD_MAX_BYTES == 16 * 1024 && HEAD_MAX_COUNT == 128,
-               "adapt the message");
-
-enum response head_check(const struct head *h, struct head_facts *facts)
+enum head_fault head_check(const struct head *h, struct head_facts *facts)
 {
     struct seen_fields seen = {0};
     bool old = strcmp(h->version, "HTTP/1.0") == 0;
 
     *facts = (struct head_facts){0};
     if (h->count > HEAD_MAX_COUNT || h->bytes > HEAD_MAX_BYTES)
-        return RESPONSE_HEAD_TOO_LARGE;
+        return HEAD_TOO_LARGE;
     if (!line_fits(h) || !whole(h))
-        return RESPONSE_HEAD_MALFORMED;
+        return HEAD_MALFORMED;
     for (size_t i = 0; i < h->count; i++)
         look(&h->fields[i], &seen, facts);
     if (seen.length + seen.coding > 1 || (seen.coding && old) ||
         (seen.coding && !seen.chunked) || (seen.length && !seen.length_fits))
-        return RESPONSE_LENGTH_AMBIGUOUS;
+        return HEAD_LENGTH_AMBIGUOUS;
     if (seen.host > 1)
-        return RESPONSE_HOST_DOUBLED;
+        return HEAD_HOST_DOUBLED;
     if (!seen.host && !old)
-        return RESPONSE_HOST_MISSING;
+        return HEAD_HOST_MISSING;
     facts->chunked = seen.coding > 0;
     facts->has_length = seen.length > 0;
     facts->expects &= !old;
-    return RESPONSE_NONE;
+    return HEAD_FINE;
 }
 
 const char *head_path(const struct head *h)
