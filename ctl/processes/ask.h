@@ -4,6 +4,7 @@
 #define CTL_ASK_H
 
 #include "ctl.h"
+#include "processes.h"
 
 enum {
     ASK_NAMES_MS = 700, /* for hints and completion: a user waits for it */
@@ -12,16 +13,8 @@ enum {
     ASK_LONG_MS = 10 * 60 * 1000, /* a backup of a large file */
 };
 
-/* Names of processes, ordered by process_rank(): each that has a control socket in run_dir,
- * and those that delivery needs, running or not: ingress, sequencer, deliverer-1 and dlqd, if
- * no process of that kind has a socket. */
-struct processes {
-    char **names;
-    size_t count;
-};
-
+/* The processes in run_dir. */
 void processes_find(struct ctl *c, struct processes *p);
-void processes_fini(struct processes *p);
 
 /* Whether the process accepts connections; a killed process leaves the file of its socket.
  * false: `why` says the reason. Never blocks. */
@@ -56,11 +49,5 @@ int complain_away(struct ctl *c, const char *process, const char *why);
 /* The same in one sentence for all of `rows` ({"process", "error"}) whose boolean `key` is
  * not true. Returns 0 if it is true in all. */
 int complain_all_away(struct ctl *c, const json_t *rows, const char *key);
-
-/* "deliverer-7" and "deliverer" are of the kind "deliverer". Pure. */
-bool process_is(const char *name, const char *kind);
-/* The order in which processes are listed: ingress, sequencer, deliverer, dlqd, console,
- * others. Pure. */
-int process_rank(const char *name);
 
 #endif

@@ -1,0 +1,80 @@
+/* processes: finds the control sockets in run_dir. */
+#include "processes.h"
+#include "alloc.h"
+#include "bounds.h"
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const kinds[] = {"ingress", "sequencer", "deliverer", "dlqd",
+                                    "console"};
+enum { NEEDED = 4 }; /* the first four: delivery needs them */
+
+bool process_is(const char *name, const char *kind)
+{
+    size_t n = strlen(kind);
+
+    return strncmp(name, kind, n) == 0 && (!name[n] || name[n] == '-');
+}
+
+int process_rank(const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        if (process_is(name, kinds[i]))
+            return (int)i;
+    return COUNT_OF(kinds);
+}
+
+/* By kind, then deliverer-2 before deliverer-10. */
+static int compare(const void *a, const void *b)
+{
+    const char *x = *(char *const *)a, *y = *(char *const *)b;
+    int ranks = process_rank(x) - process_rank(y);
+
+    return ranks ? ranks : strverscmp(x, y);
+}
+
+static void add(struct processes *p, const char *name, size_t n)
+{
+    p->names = gr_realloc(p->names, (p->count + 1) * sizeof *p->names);
+    p->names[p->count++] = gr_strndup(name, n);
+}
+
+void processes_in(const char *run_dir, struct processes *p)
+{
+    static const char suffix[] = ".control";
+    const size_t s = sizeof suffix - 1;
+    struct dirent *e;
+    DIR *dir;
+
+    *p = (struct processes){0};
+    dir = opendir(run_dir);
+    while (dir && (e = readdir(dir))) {
+        size_t n = strlen(e->d_name);
+
+        if (n > s && n - s <= NAME_MAX_BYTES &&
+            strcmp(e->d_name + n - s, suffix) == 0)
+            add(p, e->d_name, n - s);
+    }
+    if (dir)
+        closedir(dir);
+    for (size_t k = 0; k < NEEDED; k++) {
+        bool there = false;
+
+        for (size_t i = 0; i < p->count; i++)
+            there |= process_is(p->names[i], kinds[k]);
+        if (!there && strcmp(kinds[k], "deliverer") == 0)
+            add(p, "deliverer-1", strlen("deliverer-1"));
+        else if (!there)
+            add(p, kinds[k], strlen(kinds[k]));
+    }
+    qsort(p->names, p->count, sizeof *p->names, compare);
+}
+
+void processes_fini(struct processes *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        free(p->names[i]);
+    free(p->names);
+    *p = (struct processes){0};
+}

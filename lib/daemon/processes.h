@@ -1,0 +1,27 @@
+/* processes: the processes that have a control socket in run_dir. For the command line and the
+ * console, at any time. A process that was killed leaves the file of its socket behind, so only
+ * a connection shows that it runs. */
+#ifndef DAEMON_PROCESSES_H
+#define DAEMON_PROCESSES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Names of processes, ordered by process_rank(): each that has a control socket in run_dir,
+ * and those that delivery needs, running or not: ingress, sequencer, deliverer-1 and dlqd, if
+ * no process of that kind has a socket. */
+struct processes {
+    char **names;
+    size_t count;
+};
+
+void processes_in(const char *run_dir, struct processes *p);
+void processes_fini(struct processes *p);
+
+/* "deliverer-7" and "deliverer" are of the kind "deliverer". Pure. */
+bool process_is(const char *name, const char *kind);
+/* The order in which processes are listed: ingress, sequencer, deliverer, dlqd, console,
+ * others. Pure. */
+int process_rank(const char *name);
+
+#endif
