@@ -38,6 +38,7 @@ struct control {
     json_t *later; /* the value that control_later() returns */
     const struct command_spec *spec;       /* of the current request */
     const struct command_spec *later_spec; /* of the one that waits */
+    const char *code; /* of the error that the current request will get */
     int64_t started_ms;
 };
 
@@ -99,18 +100,18 @@ zsock_t *control_socket(struct control *c)
 
 /* ---- replies ---- */
 
-static char *reply_text(json_t *reply, const char *why)
+static char *reply_text(json_t *reply, const char *code, const char *why)
 {
     json_t *doc = reply ? json_pack("{s:i,s:b,s:o}", "v", CONTROL_VERSION, "ok",
                                     1, "reply", reply)
-                        : json_pack("{s:i,s:b,s:s}", "v", CONTROL_VERSION, "ok",
-                                    0, "error", why);
+                        : json_pack("{s:i,s:b,s:s,s:s}", "v", CONTROL_VERSION,
+                                    "ok", 0, "code", code, "error", why);
     char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
 
     json_decref(doc);
     return text ? text
-                : gr_strdup("{\"v\":1,\"ok\":false,\"error\":\"the response is "
-                            "not valid JSON\"}");
+                : gr_strdup("{\"v\":1,\"ok\":false,\"code\":\"refused\","
+                            "\"error\":\"the response is not valid JSON\"}");
 }
 
 #ifdef GRAPNEL_DEBUG
@@ -131,12 +132,12 @@ static void check_reply(const struct command_spec *spec, const json_t *reply)
 
 static void ready(struct control *c, zframe_t **to,
                   const struct command_spec *spec, json_t *reply,
-                  const char *why)
+                  const char *code, const char *why)
 {
     if (reply)
         check_reply(spec, reply);
-    c->ready[c->ready_count++] = (struct reply){.to = *to,
-                                                .text = reply_text(reply, why)};
+    c->ready[c->ready_count++] = (struct reply){
+        .to = *to, .text = reply_text(reply, code, why)};
     *to = NULL;
 }
 
@@ -144,7 +145,7 @@ void control_undo(struct control *c)
 {
     for (int i = 0; i < c->ready_count; i++) {
         free(c->ready[i].text);
-        c->ready[i].text = reply_text(NULL,
+        c->ready[i].text = reply_text(NULL, "disk_full",
                                       "the disk is full: nothing was changed; "
                                       "free disk space, then try again");
     }
@@ -180,7 +181,12 @@ bool control_waiting(const struct control *c)
 void control_reply(struct control *c, json_t *reply, const char *why)
 {
     if (c->waiter)
-        ready(c, &c->waiter, c->later_spec, reply, why);
+        ready(c, &c->waiter, c->later_spec, reply, "refused", why);
+}
+
+void control_not_found(struct control *c)
+{
+    c->code = "not_found";
 }
 
 /* ---- requests ---- */
@@ -242,6 +248,7 @@ static json_t *handle(struct control *c, json_t *doc, char why[200])
     if (!command || !command_args_fit(command->spec, args, why))
         return NULL;
     c->spec = command->spec;
+    c->code = "refused";
     return command->fn(self, args, why);
 }
 
@@ -253,12 +260,13 @@ static void handle_text(struct control *c, struct bytes text)
     json_t *reply = NULL;
 
     c->spec = NULL;
+    c->code = "invalid";
     if (doc)
         reply = handle(c, doc, why);
     else
         snprintf(why, sizeof why, "not a JSON document: %.150s", bad.text);
     if (reply != c->later)
-        ready(c, &c->current, c->spec, reply, why);
+        ready(c, &c->current, c->spec, reply, c->code, why);
     json_decref(doc);
 }
 
@@ -300,15 +308,22 @@ char *control_question(const char *ask, json_t *args)
     return text;
 }
 
-json_t *control_reading(struct bytes text, char why[200])
+json_t *control_reading(struct bytes text, char code[CONTROL_CODE_BYTES],
+                        char why[200])
 {
     /* A body may hold a NUL, which JSON can say. */
     json_t *doc = json_loadb(text.p, text.n, JSON_ALLOW_NUL, NULL);
     json_t *reply = json_incref(json_object_get(doc, "reply"));
     const char *error = json_string_value(json_object_get(doc, "error"));
+    const char *is = json_string_value(json_object_get(doc, "code"));
 
-    if (!reply)
+    if (!reply) {
         snprintf(why, 200, "%s", error ? error : "its response is not valid");
+        snprintf(code, CONTROL_CODE_BYTES, "%s",
+                 is      ? is
+                 : error ? "refused"
+                         : "");
+    }
     json_decref(doc);
     return reply;
 }
@@ -331,6 +346,7 @@ zsock_t *control_send(const char *run_dir, const char *process, const char *ask,
 
 json_t *control_take(zsock_t *req, bool *unreachable, char why[200])
 {
+    char code[CONTROL_CODE_BYTES];
     json_t *reply = NULL;
     zframe_t *frame = NULL;
 
@@ -343,7 +359,7 @@ json_t *control_take(zsock_t *req, bool *unreachable, char why[200])
     *unreachable = !frame;
     if (frame)
         reply = control_reading(
-            (struct bytes){zframe_data(frame), zframe_size(frame)}, why);
+            (struct bytes){zframe_data(frame), zframe_size(frame)}, code, why);
     zframe_destroy(&frame);
     zsock_destroy(&req);
     return reply;

@@ -2,7 +2,10 @@
  * document asks, one replies. docs/CONTROL.md describes it.
  *
  *   {"v":1,"ask":"trace","args":{"id":"evt_…"}}
- *   {"v":1,"ok":true,"reply":{…}}     {"v":1,"ok":false,"error":"…"}
+ *   {"v":1,"ok":true,"reply":{…}}     {"v":1,"ok":false,"code":"refused","error":"…"}
+ *
+ * The code of an error is `not_found` (what the request names does not exist), `invalid` (the
+ * request is not as declared), `disk_full`, or `refused`.
  *
  * A request that is not as its command is declared (command_spec.h) is refused, and the error
  * says why. In a debug build, a reply that is not as declared ends the process. Replies
@@ -50,6 +53,9 @@ json_t *control_later(struct control *c);
 bool control_waiting(const struct control *c);
 void control_reply(struct control *c, json_t *reply, const char *why);
 
+/* From inside a control_fn that will return NULL: what the request names does not exist. */
+void control_not_found(struct control *c);
+
 /* For clients: asks and waits up to timeout_ms. Returns the reply, which the caller frees,
  * or NULL with the reason in `why`; *unreachable: no process replied (otherwise it
  * refused). */
@@ -64,8 +70,11 @@ zsock_t *control_send(const char *run_dir, const char *process, const char *ask,
 json_t *control_take(zsock_t *req, bool *unreachable, char why[200]);
 
 /* For clients that must not wait: the text of a request (owned by the caller; borrows
- * args), and the reply in a text, as above. */
+ * args), and the reply in a text, as above. Of an error, `code` is its code; of a text that is
+ * not a reply it is empty. */
+enum { CONTROL_CODE_BYTES = 32 };
 char *control_question(const char *ask, json_t *args);
-json_t *control_reading(struct bytes text, char why[200]);
+json_t *control_reading(struct bytes text, char code[CONTROL_CODE_BYTES],
+                        char why[200]);
 
 #endif
