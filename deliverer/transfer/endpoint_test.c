@@ -40,7 +40,7 @@ static unsigned char *decode(const char *text, size_t *bytes)
 static struct endpoint_config *config_of(const char *text, char why[200])
 {
     struct endpoint_config *config = NULL;
-    const char *wrong = "args.config is missing: base64 of a configuration";
+    const char *wrong = "args.config: it is not base64 of a configuration";
     size_t n = 0;
     unsigned char *raw = decode(text, &n);
 

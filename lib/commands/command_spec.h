@@ -80,7 +80,7 @@ struct command_spec {
     const char *media_type; /* of the HTTP response; NULL: JSON */
 };
 
-/* The usual bounds of a value whose declaration has none. */
+/* The usual bounds of an argument whose declaration has none. */
 enum {
     VALUE_TEXT_MAX = 4096,
 };

@@ -93,12 +93,19 @@ static bool refuse_choice(const struct value *v, const char *word,
     return false;
 }
 
+static bool in_request(const char *where)
+{
+    return strncmp(where, "args", 4) == 0;
+}
+
 /* Sizes of texts and lists, and the values of numbers. */
 static bool within(const struct value *v, int64_t n, const char *unit,
                    const char *where, char why[200])
 {
     bool text = v->type == VALUE_TEXT || v->type == VALUE_PATTERN;
-    int64_t max = v->max ? v->max : text ? VALUE_TEXT_MAX : INT64_MAX;
+    int64_t max = v->max                      ? v->max
+                  : text && in_request(where) ? VALUE_TEXT_MAX
+                                              : INT64_MAX;
     char what[110];
 
     if (n >= v->min && n <= max)
@@ -117,8 +124,8 @@ static bool within(const struct value *v, int64_t n, const char *unit,
  * there. */
 static bool is_needed(const struct value *v, const char *where)
 {
-    return strncmp(where, "args", 4) == 0 ? v->flags & VALUE_REQUIRED
-                                          : !(v->flags & VALUE_ABSENT);
+    return in_request(where) ? v->flags & VALUE_REQUIRED
+                             : !(v->flags & VALUE_ABSENT);
 }
 
 /* Of a JSON string, which is UTF-8: its bytes without continuation bytes. JSON Schema counts
@@ -153,8 +160,10 @@ static bool fields_fit(const struct value *fields, const json_t *j,
     }
     for (f = fields; f && f->name; f++) {
         snprintf(path, sizeof path, "%.60s.%.50s", where, f->name);
-        if (is_needed(f, where) && !json_object_get(j, f->name))
-            return refuse_type(f, path, why);
+        if (is_needed(f, where) && !json_object_get(j, f->name)) {
+            snprintf(why, 200, "%.80s is missing: %.100s", path, f->help);
+            return false;
+        }
     }
     return true;
 }

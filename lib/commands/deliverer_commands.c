@@ -1,31 +1,161 @@
-/* deliverer_commands: what the deliverer answers. */
+/* deliverer_commands: what a deliverer answers. */
+#include "bounds.h"
 #include "commands.h"
 #include "tables.h"
 
+/* ---- an exchange with an endpoint ---- */
+
+static const struct value timing_fields[] = {
+    NUMBER("dns_ms", "its address was known", .flags = VALUE_NULL),
+    NUMBER("connect_ms", "the connection was open", .flags = VALUE_NULL),
+    NUMBER("tls_ms", "the TLS handshake had ended", .flags = VALUE_NULL),
+    NUMBER("first_byte_ms", "the first byte of the response arrived",
+           .flags = VALUE_NULL),
+    NUMBER("total_ms", "the attempt ended", .flags = VALUE_NULL),
+    {0}};
+static const struct value response_fields[] = {
+    TEXT("http_version", "1.0, 1.1 or 2; null: another", .flags = VALUE_NULL),
+    TEXT("headers", "its headers, as they arrived"),
+    TEXT("body", "the first 16 KiB of its body"),
+    {0}};
+
+#define FIELD_TIMINGS                                                     \
+    OBJECT("timings", timing_fields,                                      \
+           "in milliseconds since the attempt began; null: there was no " \
+           "such step")
+#define FIELD_RESPONSE                                                        \
+    OBJECT("response", response_fields, "the response; null: there was none", \
+           .flags = VALUE_NULL)
+#define FIELD_SENDS                                                        \
+    INTEGER("sends", "2: a kept connection was dead, and the request was " \
+                     "sent again")
+
 /* ---- trace ---- */
 
-static const struct value attempts_args[] = {TEXT("id", ""), {0}};
+static const struct value attempts_args[] = {
+    TEXT("id", "the evt_ id of the event", .flags = VALUE_REQUIRED, .min = 1,
+         .max = 200),
+    {0}};
+
+static const struct value sent_part = TEXT(
+    "text", "a name, then its value; null: the event's own value",
+    .flags = VALUE_NULL);
+static const struct value sent_header = LIST(
+    "header", &sent_part, "[name, value]", .min = 2, .max = 2);
+static const struct value sent_fields[] = {
+    BOOL("rebuilt",
+         "true for an attempt that delivered: then the event's own values are "
+         "null, and `grapnel show --attempt` takes them from the sequencer "
+         "and ingress"),
+    TEXT("method", "POST or PUT"),
+    TEXT("url", "without its query; absent if it is too long to be kept",
+         .flags = VALUE_ABSENT),
+    LIST("headers", &sent_header, "in the order in which they were sent"),
+    {0}};
+
+static const char *const outcomes[] = {"delivered", "retrying", "dead",
+                                       "released", NULL};
+static const struct value attempt_fields[] = {
+    TEXT("endpoint", "the name of the endpoint"),
+    INTEGER("n", "the number of the attempt, from 1"),
+    TIME("at", "when it began"),
+    INTEGER("http_status", "the status of the response; null: there was none",
+            .flags = VALUE_NULL),
+    TEXT("error", "why it failed; null: it did not", .flags = VALUE_NULL),
+    INTEGER("duration_ms", "how long it took"),
+    CHOICE("outcome", outcomes,
+           "released: it was interrupted, or the delivery ended elsewhere"),
+    TEXT("reason", "why it had this outcome; null: there is no reason",
+         .flags = VALUE_NULL),
+    TIME("next_attempt_at", "when the next attempt is due; null: there is none",
+         .flags = VALUE_NULL),
+    TEXT("deliverer", "the deliverer that made it"),
+    FIELD_SENDS,
+    OBJECT("request", sent_fields,
+           "the request as it was sent, at most 4 KiB, without secrets and "
+           "the values of headers that the endpoint's configuration adds; "
+           "null: nothing was sent, or it is no longer kept",
+           .flags = VALUE_NULL),
+    FIELD_TIMINGS,
+    FIELD_RESPONSE,
+    {0}};
+static const struct value attempt = OBJECT("attempt", attempt_fields,
+                                           "one attempt");
+
+static const char *const task_states[] = {"queued", "in_flight", "retrying",
+                                          NULL};
+static const char *const circuits[] = {"closed", "open", "probing", NULL};
+static const struct value waiting_fields[] = {
+    TEXT("endpoint", "the name of the endpoint"),
+    CHOICE("state", task_states, "retrying: scheduled for a retry"),
+    INTEGER("attempts", "how many attempts were made"),
+    TIME("next_attempt_at",
+         "when the next attempt is due; null: as soon as possible",
+         .flags = VALUE_NULL),
+    TEXT("deliverer", "the deliverer that has it"),
+    CHOICE("circuit", circuits, "the circuit breaker of the endpoint"),
+    {0}};
+static const struct value waiting = OBJECT("delivery", waiting_fields,
+                                           "one delivery");
+static const struct value attempts_fields[] = {
+    TEXT("id", "the id of the event"),
+    LIST("attempts", &attempt, "attempts that this deliverer made"),
+    LIST("waiting", &waiting, "deliveries that this deliverer has"),
+    {0}};
 const struct command_spec command_attempts = {
     .name = "trace",
     .process = "deliverer",
-    .help = "Attempts of an event here, and its waiting deliveries.",
+    .help = "Shows the attempts that this deliverer made for an event, and the "
+            "deliveries of the event that wait here.",
     .args = attempts_args,
-    .reply = ANY("reply", ""),
+    .reply = OBJECT("reply", attempts_fields, ""),
     .role = ROLE_VIEWER,
+    .flags = COMMAND_LOCAL,
 };
 
 /* ---- test ---- */
 
-static const struct value test_args[] = {TEXT("config", ""), {0}};
+static const struct value test_args[] = {
+    BASE64("config", "an endpoint_config (WIRE.md)", .flags = VALUE_REQUIRED),
+    {0}};
+static const char *const verdicts[] = {"delivered", "retried", "dead",
+                                       "our_fault", NULL};
+static const struct value header_part = TEXT("text", "a name, then its value");
+static const struct value header = LIST("header", &header_part, "[name, value]",
+                                        .min = 2, .max = 2);
+static const struct value test_request_fields[] = {
+    TEXT("method", "POST or PUT"),
+    TEXT("url", "the URL"),
+    LIST("headers", &header, "in the order in which they were sent"),
+    TEXT("body", "the body"),
+    {0}};
+static const struct value test_fields[] = {
+    TEXT("event_id", "the id of the test event"),
+    TEXT("deliverer", "the deliverer that sent it"),
+    CHOICE("verdict", verdicts,
+           "what would happen to an event; our_fault: the deliverer itself "
+           "failed"),
+    TEXT("reason", "why it is dead; null: it is not", .flags = VALUE_NULL),
+    INTEGER("http_status", "the status of the response; null: there was none",
+            .flags = VALUE_NULL),
+    TEXT("error", "why it failed; null: it did not", .flags = VALUE_NULL),
+    FIELD_TIMINGS,
+    OBJECT("request", test_request_fields,
+           "the request, without the values of headers that the endpoint's "
+           "configuration adds"),
+    FIELD_SENDS,
+    FIELD_RESPONSE,
+    {0}};
 const struct command_spec command_test = {
     .name = "test",
     .process = "deliverer",
-    .help = "Sends a test event with this configuration; replies with request "
-            "and response.",
+    .help = "Sends one signed event of type `grapnel.test` with this "
+            "configuration, like an attempt, and replies at its end with the "
+            "request and the response.",
     .args = test_args,
-    .reply = ANY("reply", ""),
+    .reply = OBJECT("reply", test_fields, ""),
     .role = ROLE_OPERATOR,
-    .flags = COMMAND_ACTS | COMMAND_LATER,
+    .flags = COMMAND_ACTS | COMMAND_LATER | COMMAND_LOCAL,
 };
 
 const struct command_spec *const deliverer_commands[] = {&command_attempts,

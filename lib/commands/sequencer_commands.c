@@ -1,218 +1,477 @@
 /* sequencer_commands: what the sequencer answers. */
+#include "bounds.h"
 #include "commands.h"
 #include "tables.h"
 
+/* ---- what several commands take ---- */
+
+#define ARG_BEFORE                                                    \
+    TEXT("before", "the `next` of the page before: lists older ones", \
+         .min = 1, .max = 80)
+#define ARG_FILTERS                            \
+    PATTERN("workspace", "of this workspace"), \
+        PATTERN("source", "from this source"), PATTERN("type", "of this type")
+#define ARG_NAME                                                      \
+    TEXT("name", "the name of the endpoint", .flags = VALUE_REQUIRED, \
+         .min = 1, .max = NAME_MAX_BYTES)
+#define ARG_EVENT(h) \
+    TEXT("event", h, .flags = VALUE_REQUIRED, .min = 1, .max = 200)
+#define ARG_ENDPOINT(h, ...) \
+    TEXT("endpoint", h, .min = 1, .max = NAME_MAX_BYTES, __VA_ARGS__)
+
+/* ---- and what their replies have ---- */
+
+#define FIELD_NEXT                                                       \
+    TEXT("next",                                                         \
+         "ask for the next page with this; null: this is the last page", \
+         .flags = VALUE_NULL)
+
+static const struct value event = OBJECT("event", event_fields, "one event");
+
 /* ---- trace ---- */
 
-static const struct value event_args[] = {TEXT("id", ""), {0}};
+static const struct value event_args[] = {
+    TEXT("id",
+         "the evt_ id of the event, or the provider's id of the event "
+         "or of its delivery",
+         .flags = VALUE_REQUIRED, .min = 1, .max = TEXT_MAX_BYTES),
+    {0}};
+
+static const struct value match_fields[] = {
+    TEXT("id", "the id of the event"),
+    TEXT("provider_id", "the provider's id of the event", .flags = VALUE_NULL),
+    TEXT("delivery_id", "the provider's id of its delivery",
+         .flags = VALUE_NULL),
+    TIME("received_at", "when ingress received it"),
+    TEXT("type", "its type"),
+    TEXT("workspace", "its workspace"),
+    CHOICE("status", event_statuses, "its status"),
+    TEXT("duplicate_of", "the id of the event that it is a duplicate of",
+         .flags = VALUE_NULL),
+    {0}};
+static const struct value match = OBJECT("match", match_fields, "one event");
+static const struct value matches_fields[] = {
+    LIST("matches", &match, "the events with this provider id"), {0}};
+static const struct value matches = OBJECT(
+    "reply", matches_fields,
+    "if several events have this provider id: ask again with an evt_ id");
+
 const struct command_spec command_event = {
     .name = "trace",
     .process = "sequencer",
-    .help = "One event: what it is and how its deliveries stand.",
+    .help = "Shows one event: what it is, its deliveries with their attempts, "
+            "and the sequencer's part of its timeline.",
     .args = event_args,
-    .reply = ANY("reply", ""),
+    .reply = OBJECT("reply", event_trace_fields, "the event"),
+    .or_reply = &matches,
     .role = ROLE_VIEWER,
+    .flags = COMMAND_LOCAL,
 };
 
 /* ---- events ---- */
 
 static const struct value events_args[] = {
-    PATTERN("source", "from this source"),
-    PATTERN("type", "of this type"),
-    PATTERN("workspace", "of this workspace"),
-    PATTERN("endpoint", "of this endpoint"),
-    TEXT("status", ""),
-    TEXT("id", ""),
+    ARG_FILTERS,
+    PATTERN("endpoint", "with a delivery to this endpoint"),
+    CHOICE("status", event_statuses, "with this status"),
+    TEXT("id", "with this provider id, of the event or of its delivery",
+         .min = 1, .max = TEXT_MAX_BYTES),
     ARGS_TIMES,
     ARG_LIMIT,
-    ANY("before", "the `next` of the page before"),
+    ARG_BEFORE,
     {0}};
+static const struct value events_fields[] = {
+    LIST("events", &event, "the events, newest first"), FIELD_NEXT, {0}};
 const struct command_spec command_events = {
     .name = "events",
     .process = "sequencer",
+    .help = "Lists events, newest first. To continue, pass `next` as `before` "
+            "until it is null.",
+    .args = events_args,
+    .reply = OBJECT("reply", events_fields, ""),
+    .role = ROLE_VIEWER,
     .routes = {{"GET", "/events"}},
     .rows = "events",
-    .help = "Newest first (id: the provider's, of the event or its delivery): "
-            "{\"events\":[…],\"next\":…}; go on with \"before\": next until "
-            "that is null.",
-    .args = events_args,
-    .reply = ANY("reply", ""),
-    .role = ROLE_VIEWER,
 };
 
 /* ---- deliveries ---- */
 
+static const char *const delivery_searches[] = {
+    "waiting", "in_flight", "retrying", "open", "delivered", "dead", NULL};
 static const struct value deliveries_args[] = {
-    PATTERN("workspace", "of this workspace"),
-    PATTERN("source", "from this source"),
-    PATTERN("type", "of this type"),
-    PATTERN("endpoint", "of this endpoint"),
-    TEXT("status", ""),
+    ARG_FILTERS,
+    PATTERN("endpoint", "to this endpoint"),
+    CHOICE("status", delivery_searches,
+           "with this status; open: waiting, in_flight or retrying"),
     ARGS_TIMES,
     ARG_LIMIT,
-    ANY("before", "the `next` of the page before"),
+    ARG_BEFORE,
+    {0}};
+static const struct value found_fields[] = {
+    TEXT("event_id", "the id of the event"),
+    TEXT("endpoint", "the name of the endpoint"),
+    CHOICE("status", delivery_statuses, "the state of the delivery"),
+    TEXT("source", "the source of the event"),
+    TEXT("type", "its type"),
+    TEXT("workspace", "its workspace"),
+    INTEGER("sequence", "its number in the workspace; null: it has none",
+            .flags = VALUE_NULL),
+    INTEGER("attempts", "how many attempts were made"),
+    INTEGER("last_http_status",
+            "the status of the newest response; null: there was none",
+            .flags = VALUE_NULL),
+    TEXT("last_error", "why the newest attempt failed; null: it did not",
+         .flags = VALUE_NULL),
+    TEXT("reason", "why it is dead; null: it is not", .flags = VALUE_NULL),
+    TIME("received_at", "when ingress received the event"),
+    TIME("next_attempt_at",
+         "when the next attempt is due; null: as soon as possible, or never",
+         .flags = VALUE_NULL),
+    {0}};
+static const struct value found = OBJECT("delivery", found_fields,
+                                         "one delivery");
+static const struct value deliveries_fields[] = {
+    LIST("deliveries", &found, "the deliveries, newest first"),
+    FIELD_NEXT,
     {0}};
 const struct command_spec command_deliveries = {
     .name = "deliveries",
     .process = "sequencer",
-    .help = "Newest first: {\"deliveries\":[…],\"next\":…}; go on with "
-            "\"before\": next until that is null.",
+    .help = "Lists deliveries, newest first. To continue, pass `next` as "
+            "`before` until it is null.",
     .args = deliveries_args,
-    .reply = ANY("reply", ""),
+    .reply = OBJECT("reply", deliveries_fields, ""),
     .role = ROLE_VIEWER,
+    .routes = {{"GET", "/deliveries"}},
+    .rows = "deliveries",
 };
 
 /* ---- endpoints ---- */
 
-static const struct value endpoints_args[] = {TEXT("name", ""), {0}};
+static const char *const endpoint_states[] = {
+    "active", "paused", "disabled", "held", "off", "removed", NULL};
+static const char *const endpoint_orders[] = {"none", "workspace", "all", NULL};
+static const struct value halted_fields[] = {
+    TEXT("workspace", "the workspace of the lane; null: the lane has all",
+         .flags = VALUE_NULL),
+    TIME("since", "since when it is halted"),
+    TEXT("event_id", "the event that halts it"),
+    TEXT("dead_letter_id",
+         "the dead letter that halts it: retry, resolve or discard it"),
+    {0}};
+static const struct value halted = OBJECT("lane", halted_fields, "one lane");
+static const struct value endpoint_fields[] = {
+    TEXT("name", "its name"),
+    CHOICE("state", endpoint_states,
+           "held: it refuses every event, and gets one attempt at a time; "
+           "off: `enabled: false`; removed: no longer in the configuration"),
+    TIME("since", "since when it is paused, disabled or held; null: it is not",
+         .flags = VALUE_NULL),
+    TEXT("reason", "why it is paused, disabled or held; null: it is not",
+         .flags = VALUE_NULL),
+    TIME("failing_since",
+         "since when all of its attempts fail; null: they do not",
+         .flags = VALUE_NULL),
+    CHOICE("ordered", endpoint_orders,
+           "which deliveries are made one at a time: none, those of one "
+           "workspace, or all"),
+    TEXT("owner", "the deliverer that sends to it; null: there is none",
+         .flags = VALUE_NULL),
+    INTEGER("in_flight", "deliveries that its deliverer has"),
+    INTEGER("waiting", "deliveries that wait, counted up to 10,000"),
+    BOOL("waiting_more", "whether more than those may wait"),
+    INTEGER("retrying",
+            "deliveries that are scheduled for a retry, counted up to 10,000"),
+    INTEGER("halted_lanes", "how many lanes a dead letter halts"),
+    NUMBER("failing_seconds",
+           "for how long it has failed, without the time while it was paused"),
+    NUMBER("success_rate",
+           "the share of attempts that delivered in the last minutes, from 0 "
+           "to 1; null: there were none",
+           .flags = VALUE_NULL),
+    NUMBER("latency_ms",
+           "the mean duration of attempts that delivered in the last minutes; "
+           "null: there were none",
+           .flags = VALUE_NULL),
+    LIST("halted", &halted, "the oldest 100 halted lanes", .max = 100),
+    {0}};
+static const struct value endpoint = OBJECT("endpoint", endpoint_fields,
+                                            "one endpoint");
+
+static const struct value endpoints_args[] = {
+    TEXT("name", "only this endpoint", .min = 1, .max = NAME_MAX_BYTES), {0}};
 const struct command_spec command_endpoints = {
     .name = "endpoints",
     .process = "sequencer",
-    .help = "State, owner, deliveries assigned, waiting and scheduled for a "
-            "retry; all without a name.",
+    .help = "Lists endpoints with their state and the number of their "
+            "deliveries. A removed endpoint is forgotten at the first reload "
+            "or start after its last event has left the history.",
     .args = endpoints_args,
-    .reply = ANY("reply", ""),
+    .reply = LIST("reply", &endpoint, "the endpoints"),
     .role = ROLE_VIEWER,
 };
 
 /* ---- endpoint_pause ---- */
 
-static const struct value endpoint_pause_args[] = {
-    TEXT("name", ""), ARG_WHO, {0}};
+static const struct value endpoint_pause_args[] = {ARG_NAME, ARG_WHO, {0}};
 const struct command_spec command_endpoint_pause = {
     .name = "endpoint_pause",
     .process = "sequencer",
-    .help = "Try nothing until it is resumed.",
+    .help = "Pauses an endpoint: no attempts are made until it is resumed. Its "
+            "deliveries wait, and that time does not count in their retry "
+            "budgets.",
     .args = endpoint_pause_args,
-    .reply = ANY("reply", ""),
+    .reply = OBJECT("reply", endpoint_fields, "the endpoint"),
     .role = ROLE_OPERATOR,
     .flags = COMMAND_ACTS | COMMAND_REPEATABLE,
+    .routes = {{"POST", "/endpoints/{name}/pause"}},
 };
 
 /* ---- endpoint_resume ---- */
 
-static const struct value endpoint_resume_args[] = {
-    TEXT("name", ""), ARG_WHO, {0}};
+static const struct value endpoint_resume_args[] = {ARG_NAME, ARG_WHO, {0}};
 const struct command_spec command_endpoint_resume = {
     .name = "endpoint_resume",
     .process = "sequencer",
-    .help = "Of one that is paused or disabled.",
+    .help = "Resumes an endpoint that is paused, disabled or held.",
     .args = endpoint_resume_args,
-    .reply = ANY("reply", ""),
+    .reply = OBJECT("reply", endpoint_fields, "the endpoint"),
     .role = ROLE_OPERATOR,
     .flags = COMMAND_ACTS | COMMAND_REPEATABLE,
+    .routes = {{"POST", "/endpoints/{name}/resume"}},
 };
 
 /* ---- retry ---- */
 
 static const struct value retry_args[] = {
-    TEXT("event", ""), TEXT("endpoint", "of this endpoint"), ARG_WHO, {0}};
+    ARG_EVENT("the id of the event"),
+    ARG_ENDPOINT("only the delivery to this endpoint"),
+    ARG_WHO,
+    {0}};
+
+static const char *const retry_results[] = {
+    "now",          "in_flight", "queued",    "behind", "paused",  "disabled",
+    "no_deliverer", "off",       "delivered", "dead",   "removed", NULL};
+static const struct value retried_fields[] = {
+    TEXT("endpoint", "the name of the endpoint"),
+    CHOICE("status", delivery_statuses, "the state of the delivery"),
+    BOOL("accepted", "whether it is tried; false: it is delivered or dead"),
+    CHOICE("result", retry_results,
+           "now: its deliverer was told; in_flight: an attempt is in "
+           "progress; queued: sent when its endpoint has capacity; behind: an "
+           "earlier event of its lane is first; paused, disabled, off, "
+           "no_deliverer, removed: sent when that has ended"),
+    TEXT("why", "a sentence about the result; null: it needs none",
+         .flags = VALUE_NULL),
+    INTEGER("attempts", "how many attempts were made"),
+    TEXT("deliverer", "the deliverer that sends to it; null: there is none",
+         .flags = VALUE_NULL),
+    {0}};
+static const struct value retried = OBJECT("delivery", retried_fields,
+                                           "one delivery");
+static const struct value retry_fields[] = {
+    TEXT("id", "the id of the event"),
+    LIST("deliveries", &retried, "its deliveries"),
+    {0}};
 const struct command_spec command_retry = {
     .name = "retry",
     .process = "sequencer",
-    .help = "Try open deliveries of an event now, their budgets unchanged: "
-            "{\"id\",\"deliveries\":[{\"endpoint\",\"status\",\"accepted\","
-            "\"result\",\"why\",\"attempts\",\"deliverer\"}]}.",
+    .help = "Tries the open deliveries of an event now. Their budgets and "
+            "attempts do not change.",
     .args = retry_args,
-    .reply = ANY("reply", ""),
+    .reply = OBJECT("reply", retry_fields, ""),
     .role = ROLE_OPERATOR,
     .flags = COMMAND_ACTS,
+    .routes = {{"POST", "/events/{event}/retry"}},
 };
 
 /* ---- abandon ---- */
 
 static const struct value abandon_args[] = {
-    TEXT("event", ""),
-    TEXT("endpoint", "of this endpoint"),
-    TEXT("note", ""),
+    ARG_EVENT("the id of the event"),
+    ARG_ENDPOINT("the endpoint of the delivery", .flags = VALUE_REQUIRED),
+    TEXT("note", "why, for others", .flags = VALUE_REQUIRED, .min = 1,
+         .max = 4000),
     ARG_WHO,
+    {0}};
+static const struct value abandon_fields[] = {
+    TEXT("id", "the id of the event"),
+    TEXT("endpoint", "the name of the endpoint"),
+    TEXT("dead_letter_id", "the id of the dead letter that it becomes"),
+    BOOL("in_flight",
+         "whether an attempt may be in progress: its lane waits for it, and "
+         "if it succeeds, the dead letter becomes `recovered`"),
     {0}};
 const struct command_spec command_abandon = {
     .name = "abandon",
     .process = "sequencer",
-    .help =
-        "Give an open delivery up: a dead letter with the reason abandoned.",
+    .help = "Abandons an open delivery: it becomes a dead letter with the "
+            "reason `abandoned`.",
     .args = abandon_args,
-    .reply = ANY("reply", ""),
+    .reply = OBJECT("reply", abandon_fields, ""),
     .role = ROLE_OPERATOR,
     .flags = COMMAND_ACTS | COMMAND_REPEATABLE,
+    .routes = {{"POST", "/events/{event}/abandon"}},
 };
 
 /* ---- facts ---- */
 
 static const struct value facts_args[] = {
-    LIST("ids", &value_id, "", .min = 1, .max = 1000),
-    TEXT("endpoint", "of this endpoint"),
+    LIST("ids", &value_id, "the ids of events", .flags = VALUE_REQUIRED,
+         .min = 1, .max = 500),
+    ARG_ENDPOINT("says whether this endpoint is subscribed to them"),
     {0}};
+
+static const char *const plain_statuses[] = {
+    "routed", "duplicate", "refused", "buffered", "ignored", "split", NULL};
+static const struct value fact_fields[] = {
+    TEXT("id", "the id of the event"),
+    CHOICE("status", plain_statuses,
+           "split: a request that carried several events"),
+    TEXT("workspace", "its workspace"),
+    TEXT("duplicate_of", "the id of the event that it is a duplicate of",
+         .flags = VALUE_NULL),
+    LIST("events", &value_text,
+         "if it is a request that carried several events: their ids"),
+    TEXT("source", "its source"),
+    TEXT("type", "its type"),
+    BOOL("subscribed",
+         "whether the endpoint has the event or is subscribed to it; null: "
+         "that depends on headers and body, which the sequencer does not have",
+         .flags = VALUE_NULL),
+    LIST("reasons", &value_text, "why its dead deliveries are dead"),
+    TEXT("request",
+         "the id of its request; absent unless that carried several events",
+         .flags = VALUE_ABSENT),
+    {0}};
+static const struct value fact = OBJECT("event", fact_fields,
+                                        "one event; null: it is not known",
+                                        .flags = VALUE_NULL);
+static const struct value facts_fields[] = {
+    LIST("events", &fact, "the events, in the order of `ids`"), {0}};
 const struct command_spec command_facts = {
     .name = "facts",
     .process = "sequencer",
-    .help = "Status, source, type, workspace and parts of each of these "
-            "events, the reasons of its dead deliveries, and whether the "
-            "endpoint is subscribed to it.",
+    .help = "Says what `grapnel replay` needs to know about each of these "
+            "events.",
     .args = facts_args,
-    .reply = ANY("reply", ""),
+    .reply = OBJECT("reply", facts_fields, ""),
     .role = ROLE_VIEWER,
+    .flags = COMMAND_LOCAL,
 };
 
 /* ---- release ---- */
 
-static const struct value release_args[] = {TEXT("event", ""), ARG_WHO, {0}};
+static const char *const released_statuses[] = {"released", NULL};
+static const struct value release_args[] = {
+    ARG_EVENT("the id of the suppressed duplicate"), ARG_WHO, {0}};
+static const struct value release_fields[] = {
+    TEXT("id", "the id of the event"),
+    CHOICE("status", released_statuses, "what it is now"),
+    {0}};
 const struct command_spec command_release = {
     .name = "release",
     .process = "sequencer",
-    .help = "Release a suppressed duplicate.",
+    .help = "Releases a suppressed duplicate: it is delivered like any event.",
     .args = release_args,
-    .reply = ANY("reply", ""),
+    .reply = OBJECT("reply", release_fields, ""),
     .role = ROLE_OPERATOR,
     .flags = COMMAND_ACTS | COMMAND_REPEATABLE,
+    .routes = {{"POST", "/events/{event}/release"}},
 };
 
 /* ---- gaps ---- */
 
+static const char *const gap_statuses[] = {"open", "filled", "skipped",
+                                           "closed", NULL};
 static const struct value gaps_args[] = {
-    BOOL("open", ""),
-    TEXT("source", "from this source"),
-    TEXT("workspace", "of this workspace"),
+    BOOL("open", "only open gaps"),
+    PATTERN("source", "from this source"),
+    PATTERN("workspace", "of this workspace"),
     ARGS_TIMES,
     ARG_LIMIT,
-    ANY("before", "the `next` of the page before"),
+    ARG_BEFORE,
     {0}};
+static const struct value gap_fields[] = {
+    TEXT("id", "the id of the gap"),
+    TEXT("source", "the source"),
+    TEXT("workspace", "the workspace"),
+    TEXT("type", "the type of the events; null: any type", .flags = VALUE_NULL),
+    INTEGER("from", "the first missing number", .min = INT64_MIN),
+    INTEGER("to", "the last missing number", .min = INT64_MIN),
+    CHOICE("status", gap_statuses,
+           "filled: the events arrived; skipped: the wait for them ended; "
+           "closed: an operator closed the gap"),
+    TIME("opened_at", "when a later event arrived"),
+    TIME("closed_at", "when it ended; null: it is open", .flags = VALUE_NULL),
+    TEXT("note", "why it ended; null: there is no note", .flags = VALUE_NULL),
+    TEXT("waits_for",
+         "an ingress that does not respond and may have the events; null: "
+         "there is none; absent: the gap is not open",
+         .flags = VALUE_NULL | VALUE_ABSENT),
+    {0}};
+static const struct value gap = OBJECT("gap", gap_fields, "one gap");
+static const struct value gaps_fields[] = {
+    LIST("gaps", &gap, "the gaps, newest first"), FIELD_NEXT, {0}};
 const struct command_spec command_gaps = {
     .name = "gaps",
     .process = "sequencer",
-    .help = "Numbers that are or were missing, newest first: "
-            "{\"gaps\":[…],\"next\":…}; go on with \"before\": next until that "
-            "is null.",
+    .help = "Lists numbers of providers that are or were missing, newest "
+            "first. To continue, pass `next` as `before` until it is null.",
     .args = gaps_args,
-    .reply = ANY("reply", ""),
+    .reply = OBJECT("reply", gaps_fields, ""),
     .role = ROLE_VIEWER,
+    .routes = {{"GET", "/gaps"}},
+    .rows = "gaps",
 };
 
 /* ---- close_gap ---- */
 
+static const char *const closed_statuses[] = {"closed", NULL};
 static const struct value close_gap_args[] = {
-    TEXT("id", ""), TEXT("note", ""), ARG_WHO, {0}};
+    TEXT("id", "the id of the gap, such as gap_12", .flags = VALUE_REQUIRED,
+         .min = 1, .max = 200),
+    TEXT("note", "why, for others", .flags = VALUE_REQUIRED, .min = 1,
+         .max = 1000),
+    ARG_WHO,
+    {0}};
+static const struct value close_gap_fields[] = {
+    TEXT("id", "the id of the gap"),
+    CHOICE("status", closed_statuses, "what it is now"),
+    {0}};
 const struct command_spec command_close_gap = {
     .name = "close_gap",
     .process = "sequencer",
-    .help = "Wait no longer for what is missing.",
+    .help = "Closes a gap: the sequencer no longer waits for these numbers, "
+            "and releases the events that waited for them.",
     .args = close_gap_args,
-    .reply = ANY("reply", ""),
+    .reply = OBJECT("reply", close_gap_fields, ""),
     .role = ROLE_OPERATOR,
     .flags = COMMAND_ACTS | COMMAND_REPEATABLE,
+    .routes = {{"POST", "/gaps/{id}/close"}},
 };
 
 /* ---- workspaces ---- */
 
+static const struct value count = INTEGER("count", "of events with this type");
 static const struct value workspaces_args[] = {
-    TEXT("workspace", "of this workspace"), ARG_LIMIT, {0}};
+    TEXT("workspace", "only this workspace"), ARG_LIMIT, {0}};
+static const struct value workspace_fields[] = {
+    TEXT("workspace", "its name"),
+    INTEGER("sequence", "the number of its newest event; 0: it has none yet"),
+    MAP("clock", &count, "how many events of each type it has had"),
+    INTEGER("open_gaps", "how many of its gaps are open"),
+    INTEGER("buffered", "how many of its events are buffered"),
+    {0}};
+static const struct value workspace = OBJECT("workspace", workspace_fields,
+                                             "one workspace");
 const struct command_spec command_workspaces = {
     .name = "workspaces",
     .process = "sequencer",
-    .help = "Numbers, open gaps, what is buffered.",
+    .help = "Lists workspaces by name, with their numbers, open gaps and "
+            "buffered events.",
     .args = workspaces_args,
-    .reply = ANY("reply", ""),
+    .reply = LIST("reply", &workspace, "the workspaces"),
     .role = ROLE_VIEWER,
 };
 

@@ -13,7 +13,6 @@
 #include <string.h>
 
 enum {
-    NOTE_MAX_BYTES = 4000,
     SILENT_MS = 5000, /* a deliverer sends a heartbeat every second */
 };
 
@@ -147,11 +146,9 @@ static void choose(void *arg, const struct delivery *d, const char *endpoint)
 static int64_t event_of(struct sequencer *q, json_t *args, char why[200])
 {
     const char *id = json_string_value(json_object_get(args, "event"));
-    int64_t n = id ? store_event_n(q->store, wire_text(id)) : 0;
+    int64_t n = store_event_n(q->store, wire_text(id));
 
-    if (!id)
-        snprintf(why, 200, "args.event is missing: the id of an event");
-    else if (!n)
+    if (!n)
         snprintf(why, 200, "no event has the id %.60s", id);
     return n;
 }
@@ -284,14 +281,6 @@ json_t *actions_abandon(void *self, json_t *args, char why[200])
 
     if (!n || !endpoint_of(q, args, &e, why))
         return NULL;
-    if (!e) {
-        snprintf(why, 200, "args.endpoint is missing: the name of an endpoint");
-        return NULL;
-    }
-    if (!text || !*text || strlen(text) > NOTE_MAX_BYTES) {
-        snprintf(why, 200, "args.note must have 1 to %d bytes", NOTE_MAX_BYTES);
-        return NULL;
-    }
     if (!delivery_load(q->deliveries, n, e->id, &d)) {
         snprintf(why, 200, "%.60s has no delivery to %.60s", id, e->name);
         return NULL;

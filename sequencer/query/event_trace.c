@@ -600,9 +600,7 @@ json_t *event_trace(void *self, json_t *args, char why[200])
     struct event_row e = {0};
     json_t *out = NULL;
 
-    if (!id || !*id) {
-        snprintf(why, 200, "args.id: the id of an event is needed");
-    } else if (store_event_by_id(q->store, wire_text(id), &e)) {
+    if (store_event_by_id(q->store, wire_text(id), &e)) {
         out = trace_row(q, &e);
     } else {
         store_by_provider_id(q->search, id, on_match, &m);

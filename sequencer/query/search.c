@@ -12,7 +12,6 @@
 
 enum {
     LIMIT_USUAL = 100,
-    LIMIT_MAX = 1000,
     LOOK_MAX = 5000,      /* rows read for one request, about 10 ms */
     SKIP_MAX = 1500,      /* blocks skipped for one request, about 10 ms */
     COUNTED_MAX = 100000, /* by store_open_figures() */
@@ -89,8 +88,6 @@ static bool read_query(struct query *w, json_t *args, char why[200])
         .endpoint_id = INT64_MAX,
         .more = true,
     };
-    if (w->limit > LIMIT_MAX)
-        w->limit = LIMIT_MAX;
     w->filters.since_ms = w->since_ms;
     w->filters.until_ms = w->until_ms;
     add_to_query(w, FILTER_SOURCE, w->source);
@@ -153,25 +150,21 @@ static bool takes(const char *glob, const char *text)
 
 /* ---- events ---- */
 
-/* How to find events of this status: among ANY, or by the index of rare ones. -2: there is no
- * such status. */
+/* How to find events of this status: among ANY, or by the index of rare ones. */
 static int status_of(const char *name)
 {
     static const struct {
         const char *name;
         int status;
-    } all[] = {{"routed", ANY},
-               {"done", ANY},
-               {"expired", ANY},
-               {"duplicate", EVENT_DUPLICATE},
-               {"refused", EVENT_REFUSED},
-               {"buffered", EVENT_BUFFERED},
-               {"ignored", EVENT_IGNORED}};
+    } rare[] = {{"duplicate", EVENT_DUPLICATE},
+                {"refused", EVENT_REFUSED},
+                {"buffered", EVENT_BUFFERED},
+                {"ignored", EVENT_IGNORED}};
 
-    for (size_t i = 0; name && i < COUNT_OF(all); i++)
-        if (strcmp(name, all[i].name) == 0)
-            return all[i].status;
-    return name ? -2 : ANY;
+    for (size_t i = 0; name && i < COUNT_OF(rare); i++)
+        if (strcmp(name, rare[i].name) == 0)
+            return rare[i].status;
+    return ANY;
 }
 
 static bool has_endpoint(struct sequencer *q, const struct query *w,
@@ -298,14 +291,6 @@ json_t *events_search(void *self, json_t *args, char why[200])
     if (!read_query(&w, args, why))
         return NULL;
     status = status_of(w.status);
-    if (status == -2) {
-        snprintf(why, 200,
-                 "status: \"%.40s\" is unknown; it is buffered, routed, done, "
-                 "duplicate, ignored, refused or expired (only ingress has "
-                 "accepted ones)",
-                 w.status);
-        return NULL;
-    }
     list = json_array();
     if (text_arg(args, "id")) {
         w.more = false;
@@ -319,15 +304,6 @@ json_t *events_search(void *self, json_t *args, char why[200])
 }
 
 /* ---- deliveries ---- */
-
-static bool is_status(const char *text)
-{
-    bool found = strcmp(text, "open") == 0;
-
-    for (int i = DELIVERY_WAITING; i <= DELIVERY_DEAD; i++)
-        found |= strcmp(text, delivery_status_name(i)) == 0;
-    return found;
-}
 
 static bool has_status(const struct query *w, int status)
 {
@@ -395,13 +371,6 @@ json_t *deliveries_search(void *self, json_t *args, char why[200])
 
     if (!read_query(&w, args, why))
         return NULL;
-    if (w.status && !is_status(w.status)) {
-        snprintf(why, 200,
-                 "status: \"%.40s\" is unknown; it is waiting, in_flight, "
-                 "retrying, open (any of these), delivered or dead",
-                 w.status);
-        return NULL;
-    }
     dead = w.status && strcmp(w.status, "dead") == 0;
     if (w.status && !dead && strcmp(w.status, "delivered") != 0)
         from_oldest_open(q, &w);

@@ -159,14 +159,11 @@ static const char *who_of(json_t *args)
 static struct endpoint *named(struct sequencer *q, json_t *args, char why[200])
 {
     const char *name = json_string_value(json_object_get(args, "name"));
-    struct endpoint *e = name ? endpoint_find(q, name) : NULL;
+    struct endpoint *e = endpoint_find(q, name);
 
     if (e && e->settings)
         return e;
-    if (name)
-        endpoint_unknown(q, name, why);
-    else
-        snprintf(why, 200, "args.name is missing: the name of an endpoint");
+    endpoint_unknown(q, name, why);
     return NULL;
 }
 

@@ -1,0 +1,78 @@
+/* event_fields: the fields of events, deliveries, attempts and timelines in replies. */
+#include "tables.h"
+
+const char *const event_statuses[] = {"buffered",  "routed",  "done",
+                                      "duplicate", "ignored", "refused",
+                                      "expired",   NULL};
+
+const char *const delivery_statuses[] = {"waiting",   "in_flight", "retrying",
+                                         "delivered", "dead",      NULL};
+
+const struct value event_fields[] = {EVENT_FIELDS, {0}};
+
+/* ---- a timeline ---- */
+
+static const struct value step_fields[] = {
+    TIME("at", "when it happened"),
+    TEXT("process", "the process that reports it"),
+    TEXT("what", "a sentence for people; programs should not parse it"),
+    {0}};
+const struct value timeline_step = OBJECT("step", step_fields, "one step");
+
+/* ---- one event in full ---- */
+
+static const struct value attempt_fields[] = {
+    INTEGER("n", "the number of the attempt, from 1"),
+    TIME("at", "when it began"),
+    INTEGER("http_status", "the status of the response; null: there was none",
+            .flags = VALUE_NULL),
+    TEXT("error", "why it failed; null: it succeeded", .flags = VALUE_NULL),
+    INTEGER("duration_ms", "how long it took"),
+    TEXT("deliverer", "the deliverer that made it; null: it is not known",
+         .flags = VALUE_NULL),
+    {0}};
+static const struct value attempt = OBJECT("attempt", attempt_fields,
+                                           "one attempt");
+
+static const struct value delivery_fields[] = {
+    TEXT("endpoint", "the name of the endpoint"),
+    CHOICE("status", delivery_statuses, "the state of the delivery"),
+    TEXT("reason", "why it is dead; null: it is not", .flags = VALUE_NULL),
+    INTEGER("previous",
+            "the number of the workspace's event before this one at the "
+            "endpoint; null: there was none",
+            .flags = VALUE_NULL),
+    LIST("attempts", &attempt,
+         "its attempts whose results the sequencer has, oldest first"),
+    TIME("next_attempt_at",
+         "when the next attempt is due; null: as soon as possible, or never",
+         .flags = VALUE_NULL),
+    {0}};
+static const struct value delivery = OBJECT("delivery", delivery_fields,
+                                            "one delivery");
+
+static const struct value part_fields[] = {
+    TEXT("id", "the id of the event"),
+    TEXT("provider_id", "the provider's id of the event", .flags = VALUE_NULL),
+    TEXT("type", "its type"),
+    TEXT("workspace", "its workspace"),
+    CHOICE("status", event_statuses, "its status"),
+    {0}};
+static const struct value part = OBJECT("event", part_fields, "one event");
+
+const struct value event_trace_fields[] = {
+    EVENT_FIELDS,
+    TEXT("clock",
+         "how many events of each type the workspace had then, as "
+         "type=count,type=count",
+         .flags = VALUE_NULL),
+    LIST("deliveries", &delivery, "its deliveries, one for each endpoint"),
+    LIST("timeline", &timeline_step,
+         "what happened to it; the sequencer also reports the attempts"),
+    LIST("events", &part,
+         "if it is a request that carried several events: these"),
+    TEXT("request",
+         "if it arrived in a request that carried several events: the id of "
+         "the request",
+         .flags = VALUE_NULL),
+    {0}};
