@@ -13,7 +13,8 @@
 #include <string.h>
 
 enum {
-    SILENT_MS = 5000, /* a deliverer sends a heartbeat every second */
+    ABANDONED_BYTES = 16, /* of "abandoned by : " */
+    SILENT_MS = 5000,     /* a deliverer sends a heartbeat every second */
 };
 
 /* ---- try it now ---- */
@@ -281,6 +282,12 @@ json_t *actions_abandon(void *self, json_t *args, char why[200])
 
     if (!n || !endpoint_of(q, args, &e, why))
         return NULL;
+    if (strlen(text) + strlen(who_of(args)) + ABANDONED_BYTES >
+        TEXT_MAX_BYTES) {
+        snprintf(why, 200, "args.note: at most %zu bytes are possible",
+                 TEXT_MAX_BYTES - ABANDONED_BYTES - strlen(who_of(args)));
+        return NULL;
+    }
     if (!delivery_load(q->deliveries, n, e->id, &d)) {
         snprintf(why, 200, "%.60s has no delivery to %.60s", id, e->name);
         return NULL;
