@@ -387,12 +387,14 @@ json_t *notifications_test(void *self, json_t *args, char why[200])
     if (!rule && !notifier_named(s, near.text)) {
         for (size_t i = 0; i < s->notifier_count; i++)
             conf_near_try(&near, s->notifiers[i].name);
-        snprintf(why, 200, "there is no alert and no notifier \"%.60s\"%s",
-                 near.text, conf_near_hint(&near, hint));
+        control_fail(why, CONTROL_NOT_FOUND,
+                     "there is no alert and no notifier \"%.60s\"%s", near.text,
+                     conf_near_hint(&near, hint));
         return NULL;
     }
     if (control_waiting(c->daemon.control)) {
-        snprintf(why, 200, "another test or a backup is already in progress");
+        control_fail(why, CONTROL_IN_PROGRESS,
+                     "another test or a backup is already in progress");
         return NULL;
     }
     for (size_t i = 0; i < s->notifier_count; i++) {

@@ -39,4 +39,5 @@ CREATE TABLE cursors (
   value INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+.read lib/daemon/acts.sql
 .read proto/links.sql

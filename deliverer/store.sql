@@ -90,4 +90,5 @@ CREATE TABLE templates (
   used_ms INTEGER NOT NULL            -- to the hour; the row is deleted history.keep later
 ) STRICT;
 
+.read lib/daemon/acts.sql
 .read proto/links.sql

@@ -229,10 +229,12 @@ static bool find_dead_letter(struct dlqd *d, const char *id,
     if (store_find(&d->store, wire_text(id), l))
         return true;
     *l = (struct dead_letter){0};
-    snprintf(why, 200,
-             "there is no dead letter %.120s: `grapnel dlq` lists them", id);
-    if (!event_of_dead_letter(id, event))
+    if (!event_of_dead_letter(id, event)) {
+        control_fail(why, CONTROL_NOT_FOUND,
+                     "there is no dead letter %.120s: `grapnel dlq` lists them",
+                     id);
         return false;
+    }
     store_event(&d->store, event);
     while (store_event_next(&d->store, &other)) {
         if (count++ == 0)
@@ -243,14 +245,15 @@ static bool find_dead_letter(struct dlqd *d, const char *id,
     if (count == 1)
         return true;
     if (count)
-        snprintf(why, 200,
-                 "%s has %d dead letters: write one's id, such as %.94s "
-                 "(see grapnel trace)",
-                 event, count, l->id);
+        control_fail(why, CONTROL_REFUSED,
+                     "%s has %d dead letters: write one's id, such as %.94s "
+                     "(see grapnel trace)",
+                     event, count, l->id);
     else
-        snprintf(why, 200,
-                 "%s has no dead letter; `grapnel trace %s` shows its history",
-                 event, event);
+        control_fail(
+            why, CONTROL_NOT_FOUND,
+            "%s has no dead letter; `grapnel trace %s` shows its history",
+            event, event);
     dead_letter_fini(l);
     return false;
 }

@@ -133,4 +133,5 @@ CREATE TABLE counted (
 INSERT INTO counted(one, since_ms)
   VALUES (1, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER));
 
+.read lib/daemon/acts.sql
 .read proto/links.sql

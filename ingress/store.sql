@@ -98,4 +98,5 @@ CREATE TABLE reject_bodies (
 CREATE UNIQUE INDEX reject_bodies_id ON reject_bodies (id);
 CREATE INDEX reject_bodies_source ON reject_bodies (source, n);
 
+.read lib/daemon/acts.sql
 .read proto/links.sql

@@ -25,6 +25,7 @@
 #include "show_endpoints.h"
 #include "show_order.h"
 #include "store.h"
+#include "tokens.h"
 #include "turn.h"
 #include "watch.h"
 #include "watermarks.h"
@@ -203,6 +204,10 @@ static const struct control_command commands[] = {
     {&command_gaps, show_gaps},
     {&command_close_gap, show_close_gap},
     {&command_workspaces, show_workspaces},
+    {&command_tokens, tokens_list},
+    {&command_token_create, tokens_create},
+    {&command_token_revoke, tokens_revoke},
+    {&command_token_check, tokens_check},
     {0},
 };
 

@@ -75,6 +75,7 @@ struct sequencer {
     struct store_search *search;
     struct search_filters *search_filters;
     struct keys *keys;
+    struct tokens *tokens;
     struct streams *streams;
     struct watermarks *watermarks;
     struct workspaces workspaces;

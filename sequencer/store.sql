@@ -364,4 +364,19 @@ CREATE TABLE search_filters (
   names    BLOB NOT NULL                      -- a filter (dedupe.h)
 ) STRICT;
 
+-- The tokens of the HTTP API. A row is deleted 400 days after its token was revoked or has expired.
+CREATE TABLE tokens (
+  id           TEXT PRIMARY KEY,      -- tok_…, in the order in which they were made
+  name         TEXT NOT NULL,
+  role         TEXT NOT NULL,         -- viewer, operator, admin
+  sha256       BLOB NOT NULL UNIQUE,
+  created_ms   INTEGER NOT NULL,
+  created_by   TEXT NOT NULL,
+  last_used_ms INTEGER NOT NULL,      -- to the minute; 0: it was not used
+  expires_ms   INTEGER NOT NULL,      -- 0: never
+  revoked_ms   INTEGER NOT NULL       -- 0: it is not revoked
+) STRICT;
+CREATE UNIQUE INDEX tokens_name ON tokens (name) WHERE revoked_ms = 0;
+
+.read lib/daemon/acts.sql
 .read proto/links.sql

@@ -15,6 +15,7 @@
 #include "store_order.h"
 #include "store_search.h"
 #include "streams.h"
+#include "tokens.h"
 #include "watch.h"
 #include "watermarks.h"
 #include <stdio.h>
@@ -101,6 +102,7 @@ static void look(struct sequencer *q)
                            : "there is free space again; events are accepted");
     q->purge_keys = q->purge_events = q->purge_order = true;
     search_filters_tidy(q->search_filters);
+    tokens_work(q);
     store_actions_forget(q->search, history_before(q), ORDER_PER_TURN);
     count(q);
 }
@@ -247,6 +249,7 @@ void sequencer_open(void *self)
     q->search = store_search_open(q->d.db);
     q->search_filters = search_filters_open(q);
     q->keys = keys_open(q->d.db);
+    q->tokens = tokens_open(q->d.db);
     q->watermarks = watermarks_open(q);
     q->streams = streams_open(q);
     read_next_event(q);
@@ -298,6 +301,7 @@ void sequencer_close(void *self)
     store_lanes_close(q->lanes);
     streams_close(q->streams);
     watermarks_close(q->watermarks);
+    tokens_close(q->tokens);
     keys_close(q->keys);
     store_order_close(q->order);
     search_filters_close(q->search_filters);

@@ -1,6 +1,7 @@
 /* ask: finds the processes in run_dir and asks them over their control sockets. */
 #include "ask.h"
 #include "clock.h"
+#include "commands.h"
 #include "control.h"
 #include <czmq.h>
 #include <sys/un.h>
@@ -37,16 +38,34 @@ bool process_listens(struct ctl *c, const char *process, char why[200])
     return yes;
 }
 
+/* Who asks, for the audit row of an act; NULL: the command changes nothing, and processes of
+ * earlier versions do not know `by`. The caller's. */
+static json_t *by_of(const char *what)
+{
+    static const struct command_spec *const *const lists[] = {
+        every_commands,     ingress_commands, sequencer_commands,
+        deliverer_commands, dlqd_commands,    console_commands};
+
+    for (size_t i = 0; i < COUNT_OF(lists); i++)
+        for (size_t k = 0; lists[i][k]; k++)
+            if (strcmp(lists[i][k]->name, what) == 0 &&
+                lists[i][k]->flags & COMMAND_ACTS)
+                return json_pack("{s:o}", "actor",
+                                 json_sprintf("user %s", user_name()));
+    return NULL;
+}
+
 json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
             int timeout_ms, bool *unreachable, char why[200])
 {
-    json_t *reply = NULL;
+    json_t *reply = NULL, *by = by_of(what);
 
     need_run_dir(c);
     *unreachable = !process_listens(c, process, why);
     if (!*unreachable)
-        reply = control_ask(c->run_dir, process, what, args, timeout_ms,
+        reply = control_ask(c->run_dir, process, what, args, by, timeout_ms,
                             unreachable, why);
+    json_decref(by);
     if (*unreachable && !*why)
         snprintf(why, 200, "it does not respond");
     json_decref(args);
@@ -77,12 +96,14 @@ void ask_all(struct ctl *c, struct question *all, size_t count, int timeout_ms)
     need_run_dir(c);
     for (size_t i = 0; i < count; i++) {
         struct question *q = &all[i];
+        json_t *by = by_of(q->what);
 
         q->reply = NULL;
         q->unreachable = !process_listens(c, q->process, q->why);
         if (!q->unreachable)
             sockets[i] = control_send(c->run_dir, q->process, q->what, q->args,
-                                      timeout_ms);
+                                      by, timeout_ms);
+        json_decref(by);
         json_decref(q->args);
         q->args = NULL;
     }

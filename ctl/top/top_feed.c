@@ -175,7 +175,7 @@ static void begin(struct feed *f, struct asking *a, int64_t now)
         return;
     }
     a->sent_ms = now;
-    a->req = control_send(f->c->run_dir, a->process, a->what, a->args, 0);
+    a->req = control_send(f->c->run_dir, a->process, a->what, a->args, NULL, 0);
     if (!a->req)
         give_up(a, "cannot be reached");
 }

@@ -48,7 +48,7 @@ static struct endpoint_config *config_of(const char *text, char why[200])
         endpoint_config_new(&config, (struct bytes){raw, n}, &wrong) != GR_OK)
         config = NULL;
     if (!config)
-        snprintf(why, 200, "%s", wrong);
+        control_fail(why, CONTROL_INVALID, "%s", wrong);
     if (raw)
         OPENSSL_cleanse(raw, n);
     free(raw);
@@ -108,7 +108,8 @@ json_t *endpoint_test_ask(void *self, json_t *args, char why[200])
     const char *text = json_string_value(json_object_get(args, "config"));
 
     if (d->endpoint_test.task || control_waiting(d->daemon.control)) {
-        snprintf(why, 200, "another test or a backup is already in progress");
+        control_fail(why, CONTROL_IN_PROGRESS,
+                     "another test or a backup is already in progress");
         return NULL;
     }
     if (d->daemon.loop.stopping) {

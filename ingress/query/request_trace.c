@@ -50,7 +50,7 @@ static json_t *replayed_only(struct ingress *g, const char *id, char why[200])
 
     if (replay_timeline(g, id, replays))
         return json_pack("{s:s,s:o}", "id", id, "timeline", replays);
-    snprintf(why, 200, "the archive has no event %.40s", id);
+    control_fail(why, CONTROL_NOT_FOUND, "the archive has no event %.40s", id);
     json_decref(replays);
     return NULL;
 }

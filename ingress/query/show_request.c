@@ -126,11 +126,13 @@ json_t *show_request(void *self, json_t *args, char why[200])
     if (!n) /* a replay made it of another one */
         n = store_replay_made_of(&g->store.replays, id);
     if (!store_request(&g->store, n, &row))
-        snprintf(why, 200, "the archive has no request %.40s", id);
+        control_fail(why, CONTROL_NOT_FOUND, "the archive has no request %.40s",
+                     id);
     else if (row.damaged)
         snprintf(why, 200, "the stored data of request %.40s is damaged", id);
     else if (event && !find_part(&row.body, row.event_id, event))
-        snprintf(why, 200, "request %.40s has no event %.40s", id, event);
+        control_fail(why, CONTROL_NOT_FOUND, "request %.40s has no event %.40s",
+                     id, event);
     else
         out = describe_as(g, event ? event : id, &row, args);
     store_request_done(&g->store);
@@ -155,8 +157,8 @@ json_t *show_reject(void *self, json_t *args, char why[200])
     rejects_write_all(&g->rejects, g);
     if (!store_reject_find(&g->store, id, &row)) {
         store_reject_done(&g->store);
-        snprintf(
-            why, 200,
+        control_fail(
+            why, CONTROL_NOT_FOUND,
             "no refused request has the id %.40s: the last 1000 of each source "
             "are kept",
             id);

@@ -32,6 +32,9 @@ enum value_flags {
     VALUE_REQUIRED = 1, /* an argument that must be there */
     VALUE_NULL = 2,     /* may be null */
     VALUE_ABSENT = 4,   /* of a reply: may be absent; the help says when */
+    VALUE_SECRET = 8,   /* shown once: never in a log, an audit row or a stored
+                         * reply. In a reply it is VALUE_NULL as well */
+    VALUE_AHEAD = 16, /* a TIME_MS in the future: "90d" is that long from now */
 };
 
 /* A parameter, a field, or an item of a list. */
@@ -59,6 +62,8 @@ enum command_flags {
     COMMAND_REPEATABLE = 2, /* a second call changes nothing more */
     COMMAND_LATER = 4, /* replies when long work has ended; one at a time */
     COMMAND_LOCAL = 8, /* has no HTTP route: of use only on the same machine */
+    COMMAND_MEMORY =
+        16, /* its effect is in memory: a full disk does not undo it */
 };
 
 /* A method and path of the HTTP API below /api/v1; a name in braces is a parameter. */
@@ -99,6 +104,8 @@ bool value_fits(const struct value *v, const json_t *j, const char *where,
 const struct value *command_arg(const struct command_spec *c, const char *name);
 /* The name of an argument on the command line and in HTTP: without _ms. The caller's. */
 char *value_public_name(const struct value *v);
+/* A deep copy, the caller's, in which each secret is null. */
+json_t *value_without_secrets(const struct value *v, const json_t *j);
 /* A word for people: "a number", "true or false". */
 const char *value_type_name(const struct value *v);
 

@@ -224,6 +224,49 @@ bool value_fits(const struct value *v, const json_t *j, const char *where,
     }
 }
 
+static json_t *fields_without_secrets(const struct value *fields,
+                                      const json_t *j)
+{
+    json_t *out = json_object(), *v;
+    const struct value *f;
+    const char *key;
+
+    json_object_foreach((json_t *)(uintptr_t)j, key, v)
+    {
+        for (f = fields; f && f->name && strcmp(f->name, key) != 0; f++)
+            ;
+        json_object_set_new(out, key,
+                            f && f->name ? value_without_secrets(f, v)
+                                         : json_deep_copy(v));
+    }
+    return out;
+}
+
+json_t *value_without_secrets(const struct value *v, const json_t *j)
+{
+    json_t *out, *item;
+    const char *key;
+    size_t i;
+
+    if (v->flags & VALUE_SECRET)
+        return json_null();
+    if (v->type == VALUE_OBJECT && json_is_object(j))
+        return fields_without_secrets(v->fields, j);
+    if (v->type == VALUE_LIST && json_is_array(j)) {
+        out = json_array();
+        json_array_foreach((json_t *)(uintptr_t)j, i, item)
+            json_array_append_new(out, value_without_secrets(v->item, item));
+        return out;
+    }
+    if (v->type == VALUE_MAP && json_is_object(j)) {
+        out = json_object();
+        json_object_foreach((json_t *)(uintptr_t)j, key, item)
+            json_object_set_new(out, key, value_without_secrets(v->item, item));
+        return out;
+    }
+    return json_deep_copy(j);
+}
+
 /* ---- requests and replies ---- */
 
 const struct value *command_arg(const struct command_spec *c, const char *name)

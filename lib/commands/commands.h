@@ -22,7 +22,7 @@ extern const struct command_list command_lists[];
 /* Every process. */
 extern const struct command_spec command_ping, command_status, command_health,
     command_names, command_check, command_reload, command_backup,
-    command_verify;
+    command_verify, command_audit;
 
 /* ingress */
 extern const struct command_spec command_request_trace, command_find,
@@ -33,7 +33,9 @@ extern const struct command_spec command_request_trace, command_find,
 extern const struct command_spec command_event, command_events,
     command_deliveries, command_endpoints, command_endpoint_pause,
     command_endpoint_resume, command_retry, command_abandon, command_facts,
-    command_release, command_gaps, command_close_gap, command_workspaces;
+    command_release, command_gaps, command_close_gap, command_workspaces,
+    command_tokens, command_token_create, command_token_revoke,
+    command_token_check;
 
 /* deliverer */
 extern const struct command_spec command_attempts, command_test;

@@ -116,7 +116,9 @@ const struct command_spec command_attempts = {
 /* ---- test ---- */
 
 static const struct value test_args[] = {
-    BASE64("config", "an endpoint_config (WIRE.md)", .flags = VALUE_REQUIRED),
+    BASE64("config", "an endpoint_config (WIRE.md)",
+           .flags = VALUE_REQUIRED | VALUE_SECRET),
+    TEXT("endpoint", "its name, for the audit row"),
     {0}};
 static const char *const verdicts[] = {"delivered", "retried", "dead",
                                        "our_fault", NULL};

@@ -60,7 +60,7 @@ const struct command_spec command_reload = {
     .help = "Read the configuration again.",
     .reply = ANY("reply", ""),
     .role = ROLE_OPERATOR,
-    .flags = COMMAND_ACTS | COMMAND_REPEATABLE,
+    .flags = COMMAND_ACTS | COMMAND_REPEATABLE | COMMAND_MEMORY,
 };
 
 /* ---- backup ---- */
@@ -88,6 +88,8 @@ const struct command_spec command_verify = {
 };
 
 const struct command_spec *const every_commands[] = {
-    &command_ping,   &command_status, &command_health,
-    &command_names,  &command_check,  &command_reload,
-    &command_backup, &command_verify, NULL};
+    &command_ping,   &command_status,
+    &command_health, &command_names,
+    &command_check,  &command_reload,
+    &command_backup, &command_verify,
+    &command_audit,  NULL};

@@ -11,12 +11,13 @@ enum {
     CONTROL_VERSION = 1,
     REQUEST_MAX_BYTES = 1024 * 1024,
     PER_TURN = 16,
-    TABLES_MAX = 3, /* ping, of every daemon, and of the process */
+    TABLES_MAX = 4, /* ping, of every daemon, audit, and of the process */
 };
 
 struct reply {
     zframe_t *to; /* ROUTER's name for the connection */
     char *text;
+    bool lasts; /* a full disk does not undo what it reports */
 };
 
 struct commands {
@@ -36,11 +37,32 @@ struct control {
     zframe_t
         *waiter;   /* the connection that waits for control_reply(), or NULL */
     json_t *later; /* the value that control_later() returns */
-    const struct command_spec *spec;       /* of the current request */
+    json_t *ended; /* of control_reply(): the document for `waiter`, or NULL */
+    struct acts *acts;                     /* NULL: acts leave no rows */
+    struct act act;                        /* the current request */
     const struct command_spec *later_spec; /* of the one that waits */
-    const char *code; /* of the error that the current request will get */
+    int64_t now_ms;
     int64_t started_ms;
 };
+
+/* The code of the current request's error: control_fail() has only `why`. */
+static enum control_code failure;
+
+static const char *const code_names[] = {
+    [CONTROL_REFUSED] = "refused",       [CONTROL_NOT_FOUND] = "not_found",
+    [CONTROL_INVALID] = "invalid",       [CONTROL_IN_PROGRESS] = "in_progress",
+    [CONTROL_KEY_REUSED] = "key_reused", [CONTROL_DISK_FULL] = "disk_full",
+};
+
+void control_fail(char why[200], enum control_code code, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(why, 200, fmt, args);
+    va_end(args);
+    failure = code;
+}
 
 static json_t *pong(void *self, json_t *args, char why[200])
 {
@@ -78,6 +100,15 @@ void control_add(struct control *c, const struct control_command *commands,
     c->tables[c->table_count++] = (struct commands){commands, self};
 }
 
+void control_record(struct control *c, struct acts *acts)
+{
+    static const struct control_command commands[] = {
+        {&command_audit, acts_audit}, {0}};
+
+    c->acts = acts;
+    control_add(c, commands, acts);
+}
+
 void control_close(struct control *c)
 {
     if (!c)
@@ -89,6 +120,7 @@ void control_close(struct control *c)
     zframe_destroy(&c->waiter);
     zsock_destroy(&c->router);
     json_decref(c->later);
+    json_decref(c->ended);
     free(c->name);
     free(c);
 }
@@ -100,15 +132,19 @@ zsock_t *control_socket(struct control *c)
 
 /* ---- replies ---- */
 
-static char *reply_text(json_t *reply, const char *code, const char *why)
+/* Takes `reply` over; NULL: the error in `why`. */
+static json_t *reply_doc(json_t *reply, enum control_code code, const char *why)
 {
-    json_t *doc = reply ? json_pack("{s:i,s:b,s:o}", "v", CONTROL_VERSION, "ok",
-                                    1, "reply", reply)
-                        : json_pack("{s:i,s:b,s:s,s:s}", "v", CONTROL_VERSION,
-                                    "ok", 0, "code", code, "error", why);
+    return reply ? json_pack("{s:i,s:b,s:o}", "v", CONTROL_VERSION, "ok", 1,
+                             "reply", reply)
+                 : json_pack("{s:i,s:b,s:s,s:s}", "v", CONTROL_VERSION, "ok", 0,
+                             "code", code_names[code], "error", why);
+}
+
+static char *reply_text(const json_t *doc)
+{
     char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
 
-    json_decref(doc);
     return text ? text
                 : gr_strdup("{\"v\":1,\"ok\":false,\"code\":\"refused\","
                             "\"error\":\"the response is not valid JSON\"}");
@@ -130,25 +166,27 @@ static void check_reply(const struct command_spec *spec, const json_t *reply)
 }
 #endif
 
-static void ready(struct control *c, zframe_t **to,
-                  const struct command_spec *spec, json_t *reply,
-                  const char *code, const char *why)
+/* Takes `text` over. */
+static void ready(struct control *c, zframe_t **to, char *text, bool lasts)
 {
-    if (reply)
-        check_reply(spec, reply);
     c->ready[c->ready_count++] = (struct reply){
-        .to = *to, .text = reply_text(reply, code, why)};
+        .to = *to, .text = text, .lasts = lasts};
     *to = NULL;
 }
 
 void control_undo(struct control *c)
 {
+    json_t *doc = reply_doc(NULL, CONTROL_DISK_FULL,
+                            "the disk is full: nothing was changed; free disk "
+                            "space, then try again");
+
     for (int i = 0; i < c->ready_count; i++) {
+        if (c->ready[i].lasts)
+            continue;
         free(c->ready[i].text);
-        c->ready[i].text = reply_text(NULL, "disk_full",
-                                      "the disk is full: nothing was changed; "
-                                      "free disk space, then try again");
+        c->ready[i].text = reply_text(doc);
     }
+    json_decref(doc);
     control_flush(c);
 }
 
@@ -165,28 +203,51 @@ void control_flush(struct control *c)
     c->ready_count = 0;
 }
 
+bool control_reply_due(const struct control *c)
+{
+    return c->ended;
+}
+
+const char *control_actor(const struct control *c)
+{
+    return c->act.by.actor;
+}
+
 json_t *control_later(struct control *c)
 {
     c->waiter = c->current;
-    c->later_spec = c->spec;
+    c->later_spec = c->act.spec;
     c->current = NULL;
     return c->later;
 }
 
 bool control_waiting(const struct control *c)
 {
-    return c->waiter;
+    return c->waiter || (c->acts && acts_running(c->acts));
 }
 
 void control_reply(struct control *c, json_t *reply, const char *why)
 {
-    if (c->waiter)
-        ready(c, &c->waiter, c->later_spec, reply, "refused", why);
+    if (reply)
+        check_reply(c->later_spec, reply);
+    if (c->waiter && !c->ended)
+        c->ended = reply_doc(reply, CONTROL_REFUSED, why);
+    else
+        json_decref(reply);
 }
 
-void control_not_found(struct control *c)
+/* The rows of its end are written in this turn. */
+static void end_later(struct control *c)
 {
-    c->code = "not_found";
+    const char *error = json_string_value(json_object_get(c->ended, "error"));
+
+    if (!c->ended)
+        return;
+    if (c->acts && c->later_spec->flags & COMMAND_ACTS)
+        acts_ended(c->acts, c->now_ms, error ? error : "done", c->ended);
+    ready(c, &c->waiter, reply_text(c->ended), true);
+    json_decref(c->ended);
+    c->ended = NULL;
 }
 
 /* ---- requests ---- */
@@ -207,11 +268,12 @@ static void list_known(const struct control *c, const char *ask, char why[200])
 static bool is_question(json_t *doc)
 {
     json_t *args = json_object_get(doc, "args");
-    size_t known = 2 + (args != NULL);
+    json_t *by = json_object_get(doc, "by");
+    size_t known = 2 + (args != NULL) + (by != NULL);
 
     return json_object_size(doc) == known && json_object_get(doc, "v") &&
            json_is_string(json_object_get(doc, "ask")) &&
-           (!args || json_is_object(args));
+           (!args || json_is_object(args)) && (!by || json_is_object(by));
 }
 
 static const struct control_command *find(const struct control *c,
@@ -226,48 +288,125 @@ static const struct control_command *find(const struct control *c,
     return NULL;
 }
 
-static json_t *handle(struct control *c, json_t *doc, char why[200])
+/* Whether the act has to be done. If not, *stored is its stored reply, or NULL and `why` says
+ * why it must not be done. */
+static bool is_new(struct control *c, char **stored, char why[200])
+{
+    if (!c->acts)
+        return true;
+    switch (acts_look(c->acts, &c->act.by, stored)) {
+    case ACT_NEW:
+        return true;
+    case ACT_STORED:
+        return false;
+    case ACT_OTHER:
+        control_fail(why, CONTROL_KEY_REUSED,
+                     "another request had this idempotency key: use a new key "
+                     "for each act");
+        return false;
+    case ACT_RUNS:
+        control_fail(why, CONTROL_IN_PROGRESS,
+                     "a request with this idempotency key is in progress: "
+                     "repeat it later");
+        return false;
+    }
+    return false;
+}
+
+/* Leaves the audit row, and the record of its key. An error that the same request might not
+ * have later is not stored. */
+static void record(struct control *c, const json_t *doc, bool failed,
+                   const char *why)
+{
+    bool stored = !failed || failure == CONTROL_REFUSED ||
+                  failure == CONTROL_NOT_FOUND;
+
+    if (c->acts)
+        acts_done(c->acts, &c->act, failed ? why : "done", stored ? doc : NULL);
+}
+
+/* Finds the command and reads who asks; NULL: `why` says what is wrong. */
+static const struct control_command *
+read_request(struct control *c, json_t *doc, void **self, char why[200])
 {
     const char *ask = json_string_value(json_object_get(doc, "ask"));
-    json_t *args = json_object_get(doc, "args");
     const struct control_command *command;
-    void *self;
 
+    failure = CONTROL_INVALID;
+    c->act = (struct act){.args = json_object_get(doc, "args"),
+                          .now_ms = c->now_ms};
     if (json_integer_value(json_object_get(doc, "v")) != CONTROL_VERSION) {
         snprintf(why, 200, "this is control version %d: write {\"v\":%d,…}",
                  CONTROL_VERSION, CONTROL_VERSION);
         return NULL;
     }
     if (!is_question(doc)) {
-        snprintf(why, 200, "a request is {\"v\":1,\"ask\":NAME,\"args\":{…}}");
+        snprintf(why, 200,
+                 "a request is {\"v\":1,\"ask\":NAME,\"args\":{…},\"by\":{…}}; "
+                 "args and by may be absent");
         return NULL;
     }
-    command = find(c, ask, &self);
+    command = find(c, ask, self);
     if (!command)
         list_known(c, ask, why);
-    if (!command || !command_args_fit(command->spec, args, why))
+    if (!command || !command_args_fit(command->spec, c->act.args, why) ||
+        !act_by_read(&c->act.by, json_object_get(doc, "by"), c->act.args, why))
         return NULL;
-    c->spec = command->spec;
-    c->code = "refused";
-    return command->fn(self, args, why);
+    if (*c->act.by.key && !(command->spec->flags & COMMAND_ACTS)) {
+        snprintf(why, 200, "by.key: %s changes nothing, so it takes no key",
+                 command->spec->name);
+        return NULL;
+    }
+    failure = CONTROL_REFUSED;
+    return command;
+}
+
+/* The document of the reply, the caller's. NULL: it is *stored, or follows later. */
+static json_t *handle(struct control *c, json_t *request, char **stored)
+{
+    char why[200] = "the request failed";
+    const struct control_command *command;
+    json_t *reply, *doc;
+    void *self;
+
+    command = read_request(c, request, &self, why);
+    if (!command || !is_new(c, stored, why))
+        return *stored ? NULL : reply_doc(NULL, failure, why);
+    c->act.spec = command->spec;
+    reply = command->fn(self, json_object_get(request, "args"), why);
+    if (reply == c->later) {
+        if (c->acts && c->act.spec->flags & COMMAND_ACTS)
+            acts_began(c->acts, &c->act);
+        return NULL;
+    }
+    if (reply)
+        check_reply(c->act.spec, reply);
+    doc = reply_doc(reply, failure, why);
+    if (c->act.spec->flags & COMMAND_ACTS)
+        record(c, doc, !reply, why);
+    return doc;
 }
 
 static void handle_text(struct control *c, struct bytes text)
 {
-    char why[200] = "the request failed";
     json_error_t bad;
-    json_t *doc = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, &bad);
-    json_t *reply = NULL;
+    json_t *request = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, &bad);
+    json_t *doc = NULL;
+    char why[200], *stored = NULL;
 
-    c->spec = NULL;
-    c->code = "invalid";
-    if (doc)
-        reply = handle(c, doc, why);
-    else
+    c->act = (struct act){0};
+    if (request) {
+        doc = handle(c, request, &stored);
+    } else {
         snprintf(why, sizeof why, "not a JSON document: %.150s", bad.text);
-    if (reply != c->later)
-        ready(c, &c->current, c->spec, reply, c->code, why);
+        doc = reply_doc(NULL, CONTROL_INVALID, why);
+    }
+    if (c->current)
+        ready(c, &c->current, stored ? stored : reply_text(doc),
+              c->act.spec && c->act.spec->flags & COMMAND_MEMORY);
     json_decref(doc);
+    json_decref(request);
+    c->act = (struct act){0};
 }
 
 /* One message: [connection, empty, text]; others are dropped. false: none is there. */
@@ -289,6 +428,8 @@ static bool take(struct control *c)
 
 bool control_work(struct control *c, const struct loop *loop)
 {
+    c->now_ms = loop->now_ms;
+    end_later(c);
     do {
         if (!take(c))
             return false;
@@ -298,10 +439,10 @@ bool control_work(struct control *c, const struct loop *loop)
 
 /* ---- client ---- */
 
-char *control_question(const char *ask, json_t *args)
+char *control_question(const char *ask, json_t *args, json_t *by)
 {
-    json_t *doc = json_pack("{s:i,s:s,s:O*}", "v", CONTROL_VERSION, "ask", ask,
-                            "args", args);
+    json_t *doc = json_pack("{s:i,s:s,s:O*,s:O*}", "v", CONTROL_VERSION, "ask",
+                            ask, "args", args, "by", by);
     char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
 
     json_decref(doc);
@@ -321,7 +462,7 @@ json_t *control_reading(struct bytes text, char code[CONTROL_CODE_BYTES],
         snprintf(why, 200, "%s", error ? error : "its response is not valid");
         snprintf(code, CONTROL_CODE_BYTES, "%s",
                  is      ? is
-                 : error ? "refused"
+                 : error ? code_names[CONTROL_REFUSED]
                          : "");
     }
     json_decref(doc);
@@ -329,9 +470,9 @@ json_t *control_reading(struct bytes text, char code[CONTROL_CODE_BYTES],
 }
 
 zsock_t *control_send(const char *run_dir, const char *process, const char *ask,
-                      json_t *args, int timeout_ms)
+                      json_t *args, json_t *by, int timeout_ms)
 {
-    char *text = control_question(ask, args);
+    char *text = control_question(ask, args, by);
     zsock_t *req = zsock_new(ZMQ_REQ);
 
     zsock_set_rcvtimeo(req, timeout_ms);
@@ -366,9 +507,10 @@ json_t *control_take(zsock_t *req, bool *unreachable, char why[200])
 }
 
 json_t *control_ask(const char *run_dir, const char *process, const char *ask,
-                    json_t *args, int timeout_ms, bool *unreachable,
+                    json_t *args, json_t *by, int timeout_ms, bool *unreachable,
                     char why[200])
 {
-    return control_take(control_send(run_dir, process, ask, args, timeout_ms),
-                        unreachable, why);
+    return control_take(
+        control_send(run_dir, process, ask, args, by, timeout_ms), unreachable,
+        why);
 }

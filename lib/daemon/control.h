@@ -2,18 +2,17 @@
  * document asks, one replies. docs/CONTROL.md describes it.
  *
  *   {"v":1,"ask":"trace","args":{"id":"evt_…"}}
- *   {"v":1,"ok":true,"reply":{…}}     {"v":1,"ok":false,"code":"refused","error":"…"}
- *
- * The code of an error is `not_found` (what the request names does not exist), `invalid` (the
- * request is not as declared), `disk_full`, or `refused`.
+ *   {"v":1,"ok":true,"reply":{…}}     {"v":1,"ok":false,"code":"not_found","error":"…"}
  *
  * A request that is not as its command is declared (command_spec.h) is refused, and the error
  * says why. In a debug build, a reply that is not as declared ends the process. Replies
  * are sent after the commit of the turn that made them; a crash before it leaves the
- * request without a reply, and nothing of it on disk. */
+ * request without a reply, and nothing of it on disk. Acts have an audit row, and with an
+ * idempotency key their replies are stored (acts.h). */
 #ifndef DAEMON_CONTROL_H
 #define DAEMON_CONTROL_H
 
+#include "acts.h"
 #include "command_spec.h"
 #include "loop.h"
 #include "rc.h"
@@ -26,6 +25,20 @@ struct control;
  * control_later(); then control_reply() must be called in a later turn. */
 typedef json_t *control_fn(void *self, json_t *args, char why[200]);
 
+/* `code` of an error. */
+enum control_code {
+    CONTROL_REFUSED,     /* refused */
+    CONTROL_NOT_FOUND,   /* not_found */
+    CONTROL_INVALID,     /* invalid: the request, whatever the state */
+    CONTROL_IN_PROGRESS, /* in_progress: ask again later */
+    CONTROL_KEY_REUSED,  /* key_reused: another request had this key */
+    CONTROL_DISK_FULL,   /* disk_full: nothing was changed */
+};
+/* In a control_fn that will return NULL: writes `why`, with this code. What writes `why`
+ * itself has the code `refused`. */
+void control_fail(char why[200], enum control_code code, const char *fmt, ...)
+    GR_PRINTF(3, 4);
+
 struct control_command {
     const struct command_spec *spec; /* NULL ends a table */
     control_fn *fn;
@@ -36,44 +49,49 @@ struct control *control_open(const char *run_dir, const char *name);
 /* Adds a table of commands, which is borrowed until the end. They are called with `self`. */
 void control_add(struct control *c, const struct control_command *commands,
                  void *self);
+/* From now on acts leave rows; `acts` is borrowed until the end. */
+void control_record(struct control *c, struct acts *acts);
 void control_close(struct control *c);
 zsock_t *control_socket(struct control *c);
 
 /* Inside the transaction: handles requests, at least one, until the turn is spent, so that
  * queries do not delay peers that wait for its commit. true: there are more. */
 bool control_work(struct control *c, const struct loop *loop);
-/* The turn was rolled back: its requests get the error "the disk is full". */
+/* The turn was rolled back: its requests get the error "the disk is full", but for those
+ * whose effect is not in the database. */
 void control_undo(struct control *c);
 /* After the commit: sends the replies. */
 void control_flush(struct control *c);
+/* A control_reply() waits for the next turn, which should begin at once. */
+bool control_reply_due(const struct control *c);
 
+/* From inside a control_fn: who asks, as the audit row has it. */
+const char *control_actor(const struct control *c);
 /* From inside a control_fn: keeps the request open. There is at most one in a process: a
  * control_fn must refuse a second one (NULL, with `why`) while control_waiting(). */
 json_t *control_later(struct control *c);
 bool control_waiting(const struct control *c);
+/* At any time in a turn: sent after the commit of the next control_work(). */
 void control_reply(struct control *c, json_t *reply, const char *why);
 
-/* From inside a control_fn that will return NULL: what the request names does not exist. */
-void control_not_found(struct control *c);
-
-/* For clients: asks and waits up to timeout_ms. Returns the reply, which the caller frees,
- * or NULL with the reason in `why`; *unreachable: no process replied (otherwise it
- * refused). */
+/* For clients: asks and waits up to timeout_ms. `by` says who asks (acts.h), for commands with
+ * COMMAND_ACTS; NULL: unknown. Returns the reply, which the caller frees, or NULL with the
+ * reason in `why`; *unreachable: no process replied (otherwise it refused). */
 json_t *control_ask(const char *run_dir, const char *process, const char *ask,
-                    json_t *args, int timeout_ms, bool *unreachable,
+                    json_t *args, json_t *by, int timeout_ms, bool *unreachable,
                     char why[200]);
 /* The same in two steps, to ask several processes at once: the socket to poll (NULL: an
  * error), then its reply, for which control_take() waits up to timeout_ms.
  * control_take() closes the socket. */
 zsock_t *control_send(const char *run_dir, const char *process, const char *ask,
-                      json_t *args, int timeout_ms);
+                      json_t *args, json_t *by, int timeout_ms);
 json_t *control_take(zsock_t *req, bool *unreachable, char why[200]);
 
 /* For clients that must not wait: the text of a request (owned by the caller; borrows
- * args), and the reply in a text, as above. Of an error, `code` is its code; of a text that is
- * not a reply it is empty. */
+ * args and by), and the reply in a text, as above. Of an error, `code` is its code; of a text
+ * that is not a reply it is empty. */
 enum { CONTROL_CODE_BYTES = 32 };
-char *control_question(const char *ask, json_t *args);
+char *control_question(const char *ask, json_t *args, json_t *by);
 json_t *control_reading(struct bytes text, char code[CONTROL_CODE_BYTES],
                         char why[200]);
 

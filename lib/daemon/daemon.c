@@ -358,11 +358,13 @@ static json_t *on_backup(void *self, json_t *args, char why[200])
     const char *path = json_string_value(json_object_get(args, "path"));
 
     if (!path || *path != '/') {
-        snprintf(why, 200, "args.path must be an absolute path");
+        control_fail(why, CONTROL_INVALID,
+                     "args.path must be an absolute path");
         return NULL;
     }
     if (control_waiting(d->control)) {
-        snprintf(why, 200, "a backup or a verification is already in progress");
+        control_fail(why, CONTROL_IN_PROGRESS,
+                     "a backup or a verification is already in progress");
         return NULL;
     }
     if (db_backup_start(d->db, path, why) != GR_OK)
@@ -474,7 +476,7 @@ static bool take_frames(struct daemon *d)
 
 static void check_stopped(struct daemon *d)
 {
-    if (!d->loop.stopping)
+    if (!d->loop.stopping || control_reply_due(d->control))
         return;
     if (d->plan->stopped && !d->plan->stopped(d->plan->self))
         return;
@@ -506,6 +508,7 @@ static int work(void *self)
     check_stopped(d);
     db_note_written(d->db, d->loop.now_ms, false);
     retention_work(&d->retention, d->db, d->loop.now_ms, false);
+    acts_work(d->acts, d->loop.mono_ms, d->loop.now_ms);
     if (more)
         d->wait_ms = 0;
     return 0; /* after_commit() knows how long */
@@ -520,12 +523,15 @@ static void after_commit(void *self)
     if (d->plan->after_commit)
         d->plan->after_commit(d->plan->self);
     d->wait_ms = loop_sooner(d->wait_ms, links_flush(d->links));
+    acts_flush(d->acts);
     control_flush(d->control);
     if (d->loop.commit_us >= 0)
         series_observe(d->commits, d->loop.commit_us);
     d->wait_ms = loop_sooner(d->wait_ms,
                              metrics_flush(d->metrics, d->loop.mono_ms));
     d->wait_ms = loop_sooner(d->wait_ms, daemon_health_turn(d));
+    if (control_reply_due(d->control))
+        d->wait_ms = 0;
     if (db_backup_running(d->db) || d->loop.stopping)
         d->wait_ms = loop_sooner(d->wait_ms, db_backup_running(d->db) ? 0 : 20);
     d->loop.wait_ms = d->wait_ms;
@@ -569,6 +575,7 @@ static void undo(void *self)
     links_undo(d->links);
     metrics_undo(d->metrics);
     retention_undo(&d->retention);
+    acts_undo(d->acts);
     if (d->plan->undo)
         d->plan->undo(d->plan->self);
     control_undo(d->control);
@@ -683,7 +690,9 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
         mailbox_open_priority(d->mailbox);
     d->links = links_open(d->db, d->mailbox, plan->links, d->epoch, plan->self);
     d->control = control_open(d->settings->run_dir, d->name);
+    d->acts = acts_open(d->db, &d->retention, d->name);
     control_add(d->control, common_commands, d);
+    control_record(d->control, d->acts);
     if (plan->commands)
         control_add(d->control, plan->commands, plan->self);
     daemon_metrics_open(d);
@@ -735,6 +744,7 @@ int daemon_run(struct daemon *d)
     metrics_close(d->metrics);
     daemon_verify_close(d);
     control_close(d->control);
+    acts_close(d->acts);
     links_close(d->links);
     mailbox_close(d->mailbox);
     take_sockets_away(d);

@@ -10,6 +10,7 @@
 #ifndef DAEMON_DAEMON_H
 #define DAEMON_DAEMON_H
 
+#include "acts.h"
 #include "bounds.h"
 #include "control.h"
 #include "daemon_verify.h"
@@ -80,6 +81,7 @@ struct daemon {
     struct mailbox *mailbox;
     struct links *links;
     struct control *control;
+    struct acts *acts;
     struct metrics *metrics;
     struct loop loop;
     struct retention retention;

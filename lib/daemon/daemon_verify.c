@@ -29,7 +29,8 @@ json_t *daemon_verify_ask(void *self, json_t *args, char why[200])
 
     (void)args;
     if (control_waiting(d->control)) {
-        snprintf(why, 200, "a backup or a verification is already in progress");
+        control_fail(why, CONTROL_IN_PROGRESS,
+                     "a backup or a verification is already in progress");
         return NULL;
     }
     if (!d->verify.running)

@@ -10,11 +10,11 @@
 /* The present schema version of each store: the number of steps in PROCESS/upgrade, which
  * the build checks. A step never changes after a release (tests/golden/stores). */
 enum {
-    INGRESS_SCHEMA = 12,
-    SEQUENCER_SCHEMA = 21,
-    DELIVERER_SCHEMA = 12,
-    DLQD_SCHEMA = 8,
-    CONSOLE_SCHEMA = 4,
+    INGRESS_SCHEMA = 13,
+    SEQUENCER_SCHEMA = 22,
+    DELIVERER_SCHEMA = 13,
+    DLQD_SCHEMA = 9,
+    CONSOLE_SCHEMA = 5,
 };
 
 struct store_kind {

@@ -150,7 +150,7 @@ static int64_t event_of(struct sequencer *q, json_t *args, char why[200])
     int64_t n = store_event_n(q->store, wire_text(id));
 
     if (!n)
-        snprintf(why, 200, "no event has the id %.60s", id);
+        control_fail(why, CONTROL_NOT_FOUND, "no event has the id %.60s", id);
     return n;
 }
 
@@ -228,8 +228,8 @@ json_t *actions_retry(void *self, json_t *args, char why[200])
     free(c.endpoints);
     if (json_array_size(out))
         return json_pack("{s:s,s:o}", "id", id, "deliveries", out);
-    snprintf(why, 200, "%.60s has no delivery%s%.60s", id, only ? " to " : "",
-             only ? only->name : "");
+    control_fail(why, CONTROL_NOT_FOUND, "%.60s has no delivery%s%.60s", id,
+                 only ? " to " : "", only ? only->name : "");
     json_decref(out);
     return NULL;
 }
@@ -284,12 +284,14 @@ json_t *actions_abandon(void *self, json_t *args, char why[200])
         return NULL;
     if (strlen(text) + strlen(who_of(args)) + ABANDONED_BYTES >
         TEXT_MAX_BYTES) {
-        snprintf(why, 200, "args.note: at most %zu bytes are possible",
-                 TEXT_MAX_BYTES - ABANDONED_BYTES - strlen(who_of(args)));
+        control_fail(why, CONTROL_INVALID,
+                     "args.note: at most %zu bytes are possible",
+                     TEXT_MAX_BYTES - ABANDONED_BYTES - strlen(who_of(args)));
         return NULL;
     }
     if (!delivery_load(q->deliveries, n, e->id, &d)) {
-        snprintf(why, 200, "%.60s has no delivery to %.60s", id, e->name);
+        control_fail(why, CONTROL_NOT_FOUND, "%.60s has no delivery to %.60s",
+                     id, e->name);
         return NULL;
     }
     may = may_abandon(e, &d, id, why);

@@ -600,7 +600,7 @@ gr_rc intake_release(struct sequencer *q, const char *id, const char *who,
     gr_rc rc = GR_REFUSE;
 
     if (!n || !stored_event_init(q, &a, n)) {
-        snprintf(why, 200, "no event has the id %.60s", id);
+        control_fail(why, CONTROL_NOT_FOUND, "no event has the id %.60s", id);
         return GR_REFUSE;
     }
     if (a.ev.status != EVENT_DUPLICATE) {

@@ -120,7 +120,8 @@ gr_rc gaps_close(struct sequencer *q, int64_t id, const char *note,
     gr_rc rc = GR_REFUSE;
 
     if (!store_gap(q->order, id, &g)) {
-        snprintf(why, 200, "there is no gap %lld", (long long)id);
+        control_fail(why, CONTROL_NOT_FOUND, "there is no gap %lld",
+                     (long long)id);
     } else if (g.status != GAP_OPEN) {
         snprintf(why, 200, "gap %lld is not open", (long long)id);
     } else {

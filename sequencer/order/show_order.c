@@ -112,7 +112,8 @@ static bool read_before(const char *text, int64_t *below, char why[200])
     *below = text ? strtoll(text, &end, 10) : INT64_MAX;
     if (!text || (end != text && !*end))
         return true;
-    snprintf(why, 200, "\"before\" must be the \"next\" of a reply");
+    control_fail(why, CONTROL_INVALID,
+                 "\"before\" must be the \"next\" of a reply");
     return false;
 }
 
@@ -158,8 +159,9 @@ json_t *show_close_gap(void *self, json_t *args, char why[200])
     char name[24];
 
     if (!id)
-        snprintf(why, 200,
-                 "\"%.40s\" is not the id of a gap (see grapnel gaps)", text);
+        control_fail(why, CONTROL_NOT_FOUND,
+                     "\"%.40s\" is not the id of a gap (see grapnel gaps)",
+                     text);
     else if (streams_close_gap(q->streams, id, note, why) == GR_OK) {
         snprintf(name, sizeof name, "%" PRId64, id);
         store_action_note(q->search, q->d.loop.now_ms, "gap", name,
@@ -237,7 +239,8 @@ json_t *show_workspaces(void *self, json_t *args, char why[200])
     }
     free(s.all);
     if (name && !json_array_size(out)) {
-        snprintf(why, 200, "there is no workspace %.100s", name);
+        control_fail(why, CONTROL_NOT_FOUND, "there is no workspace %.100s",
+                     name);
         json_decref(out);
         return NULL;
     }

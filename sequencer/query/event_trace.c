@@ -582,13 +582,15 @@ static void explain_unknown(struct sequencer *q, const char *id, char why[200])
     if (strncmp(id, "evt_", 4) == 0 && id[4])
         store_by_prefix(q->search, id, BEGUN_SHOWN + 1, add_begun, &b);
     if (b.count == 1)
-        snprintf(why, 200, "no event has the id %.60s (did you mean %s?)", id,
-                 b.names.data);
+        control_fail(why, CONTROL_NOT_FOUND,
+                     "no event has the id %.60s (did you mean %s?)", id,
+                     b.names.data);
     else if (b.count)
-        snprintf(why, 200, "no event has the id %.30s (it begins that of %s%s)",
-                 id, b.names.data, b.count > BEGUN_SHOWN ? " and more" : "");
+        control_fail(why, CONTROL_NOT_FOUND,
+                     "no event has the id %.30s (it begins that of %s%s)", id,
+                     b.names.data, b.count > BEGUN_SHOWN ? " and more" : "");
     else
-        snprintf(why, 200, "no event has the id %.100s", id);
+        control_fail(why, CONTROL_NOT_FOUND, "no event has the id %.100s", id);
     buf_fini(&b.names);
 }
 

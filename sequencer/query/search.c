@@ -95,7 +95,8 @@ static bool read_query(struct query *w, json_t *args, char why[200])
     add_to_query(w, FILTER_WORKSPACE, w->workspace);
     if (!before || read_before(w, before))
         return true;
-    snprintf(why, 200, "\"before\" must be the \"next\" of a reply");
+    control_fail(why, CONTROL_INVALID,
+                 "\"before\" must be the \"next\" of a reply");
     return false;
 }
 

@@ -128,8 +128,9 @@ void endpoint_unknown(struct sequencer *q, const char *name, char why[200])
 
     for (size_t i = 0; i < s->endpoint_count; i++)
         conf_near_try(&near, s->endpoints[i].name);
-    snprintf(why, 200, "the configuration has no endpoint \"%.63s\"%s", name,
-             conf_near_hint(&near, hint));
+    control_fail(why, CONTROL_NOT_FOUND,
+                 "the configuration has no endpoint \"%.63s\"%s", name,
+                 conf_near_hint(&near, hint));
 }
 
 json_t *endpoints_show(void *self, json_t *args, char why[200])

@@ -23,8 +23,8 @@
 /* ---- the daemon ---- */
 
 static const char *const steps[] = {"CREATE TABLE t(v INTEGER, pad BLOB)",
-                                    proto_links_sql};
-static const struct db_schema schema = {.steps = steps, .count = 2};
+                                    proto_links_sql, daemon_acts_sql};
+static const struct db_schema schema = {.steps = steps, .count = 3};
 static struct daemon daemon_of_ours;
 static int64_t values[2] = {41, -1}, turns;
 
@@ -195,7 +195,7 @@ static int end_of(pid_t pid)
 static json_t *ask_for(const char *what, json_t *args, char why[200])
 {
     bool unreachable;
-    json_t *reply = control_ask(run_dir, "tester", what, args, 10000,
+    json_t *reply = control_ask(run_dir, "tester", what, args, NULL, 10000,
                                 &unreachable, why);
 
     json_decref(args);
@@ -443,7 +443,7 @@ static void replies_that_take_long_take_a_turn_each(void **state)
     (void)state;
     json_decref(ask_for("ping", NULL, why));
     for (int i = 0; i < ASKED; i++)
-        asked[i] = control_send(run_dir, "tester", "look", NULL, 10000);
+        asked[i] = control_send(run_dir, "tester", "look", NULL, NULL, 10000);
     for (int i = 0; i < ASKED; i++) {
         json_t *a = control_take(asked[i], &unreachable, why);
 
@@ -479,8 +479,8 @@ static void an_absent_process_is_unreachable(void **state)
     bool unreachable = false;
 
     (void)state;
-    assert_null(
-        control_ask(run_dir, "tester", "ping", NULL, 100, &unreachable, why));
+    assert_null(control_ask(run_dir, "tester", "ping", NULL, NULL, 100,
+                            &unreachable, why));
     assert_true(unreachable);
     assert_non_null(strstr(why, "does not respond"));
 }

@@ -1,0 +1,139 @@
+/* act_commands: tokens of the HTTP API, and the audit rows of acts. */
+#include "commands.h"
+#include "tables.h"
+
+/* ---- audit ---- */
+
+static const struct value audit_args[] = {
+    ARGS_TIMES,
+    ARG_LIMIT,
+    TEXT("before", "the `next` of the page before", .max = 20),
+    {0}};
+static const struct value audit_row[] = {
+    TEXT("n", "the number of the row in this process"),
+    TIME("at", "when"),
+    TEXT("process", "the process that acted"),
+    TEXT("actor", "who asked: `user NAME` or `token NAME`"),
+    TEXT("role", "the role of the token", .flags = VALUE_NULL),
+    TEXT("command", "the command"),
+    ANY("args", "its arguments, without secrets, at most 4 KiB"),
+    TEXT("outcome", "`done`, `started`, or the error"),
+    TEXT("request_id", "that of the HTTP request", .flags = VALUE_NULL),
+    {0}};
+static const struct value audit_item = OBJECT("", audit_row, "a row");
+static const struct value audit_reply[] = {
+    LIST("audit", &audit_item, "the rows"),
+    TEXT("next", "the `before` of the next page; null: there is none",
+         .flags = VALUE_NULL),
+    {0}};
+const struct command_spec command_audit = {
+    .name = "audit",
+    .process = "every",
+    .help = "What was changed on this process, and by whom, newest first. An "
+            "act that replies later has a second row, `started`.",
+    .args = audit_args,
+    .reply = OBJECT("reply", audit_reply, ""),
+    .role = ROLE_ADMIN,
+    .flags = COMMAND_LOCAL,
+    .rows = "audit",
+};
+
+/* ---- tokens ---- */
+
+static const char *const roles[] = {"viewer", "operator", "admin", NULL};
+static const char *const states[] = {"active", "expired", "revoked", NULL};
+
+#define TOKEN_FIELDS                                                  \
+    TEXT("id", "tok_…"), TEXT("name", "its name"),                    \
+        CHOICE("role", roles, "what it may do"),                      \
+        CHOICE("state", states, "whether it can be used"),            \
+        TIME("created_at", "when it was made"),                       \
+        TEXT("created_by", "who made it"),                            \
+        TIME("last_used_at",                                          \
+             "its last use, to the minute; null: it was not "         \
+             "used",                                                  \
+             .flags = VALUE_NULL),                                    \
+        TIME("expires_at", "from when on it is refused; null: never", \
+             .flags = VALUE_NULL),                                    \
+        TIME("revoked_at", "when it was revoked", .flags = VALUE_NULL)
+
+static const struct value token_fields[] = {TOKEN_FIELDS, {0}};
+static const struct value token_item = OBJECT("", token_fields, "a token");
+
+static const struct value tokens_args[] = {
+    ARG_LIMIT, TEXT("before", "the `next` of the page before", .max = 40), {0}};
+static const struct value tokens_reply[] = {
+    LIST("tokens", &token_item, "the tokens"),
+    TEXT("next", "the `before` of the next page; null: there is none",
+         .flags = VALUE_NULL),
+    {0}};
+const struct command_spec command_tokens = {
+    .name = "tokens",
+    .process = "sequencer",
+    .help = "The tokens of the HTTP API, newest first, without their secrets.",
+    .args = tokens_args,
+    .reply = OBJECT("reply", tokens_reply, ""),
+    .role = ROLE_ADMIN,
+    .routes = {{"GET", "/tokens"}},
+    .rows = "tokens",
+};
+
+static const struct value token_create_args[] = {
+    TEXT("name",
+         "letters, digits and . _ -; no other token that is not "
+         "revoked has it",
+         .min = 1, .max = 64, .flags = VALUE_REQUIRED),
+    CHOICE("role", roles, "what it may do", .flags = VALUE_REQUIRED),
+    TIME_MS("expires_ms", "when it expires; absent: never",
+            .flags = VALUE_AHEAD),
+    {0}};
+static const struct value token_create_reply[] = {
+    TOKEN_FIELDS,
+    TEXT("token",
+         "the token: shown only here, and null in the reply to a "
+         "repeated request",
+         .flags = VALUE_NULL | VALUE_SECRET),
+    {0}};
+const struct command_spec command_token_create = {
+    .name = "token_create",
+    .process = "sequencer",
+    .help = "Makes a token. Only its SHA-256 is stored.",
+    .args = token_create_args,
+    .reply = OBJECT("reply", token_create_reply, ""),
+    .role = ROLE_ADMIN,
+    .flags = COMMAND_ACTS,
+    .routes = {{"POST", "/tokens"}},
+};
+
+static const struct value token_revoke_args[] = {
+    TEXT("id", "of the token", .min = 1, .max = 64, .flags = VALUE_REQUIRED),
+    {0}};
+const struct command_spec command_token_revoke = {
+    .name = "token_revoke",
+    .process = "sequencer",
+    .help = "Ends a token. The console refuses it within a second.",
+    .args = token_revoke_args,
+    .reply = OBJECT("reply", token_fields, ""),
+    .role = ROLE_ADMIN,
+    .flags = COMMAND_ACTS | COMMAND_REPEATABLE,
+    .routes = {{"DELETE", "/tokens/{id}"}},
+};
+
+static const struct value token_check_args[] = {
+    TEXT("sha256", "of the token, 64 hexadecimal digits in lower case",
+         .min = 64, .max = 64, .flags = VALUE_REQUIRED),
+    {0}};
+static const struct value token_check_reply[] = {
+    OBJECT("token", token_fields, "the token; null: none can be used",
+           .flags = VALUE_NULL),
+    {0}};
+const struct command_spec command_token_check = {
+    .name = "token_check",
+    .process = "sequencer",
+    .help = "The token with this SHA-256, if it is active, and notes its use. "
+            "For the console.",
+    .args = token_check_args,
+    .reply = OBJECT("reply", token_check_reply, ""),
+    .role = ROLE_ADMIN,
+    .flags = COMMAND_LOCAL,
+};

@@ -1,0 +1,80 @@
+/* acts: the audit row of each act, and the stored replies that make a repeated request harmless.
+ *
+ * control.c calls it for commands with COMMAND_ACTS. The row and the record are written in the
+ * transaction of the act: a crash or a full disk leaves all of them or nothing. A repeat with
+ * the same owner, key and digest within 24 hours gets the stored reply, and changes nothing.
+ *
+ * The effect of some acts is not in the database (COMMAND_LATER, COMMAND_MEMORY), so a full
+ * disk does not undo it. Their rows are kept in memory until they fit. An act that replies
+ * later has a row when it starts and one when it has ended. While it runs, a repeat
+ * is refused. After a crash its key is unknown, so that a repeat runs it again.
+ *
+ * Secrets (VALUE_SECRET) are neither in rows nor in records. */
+#ifndef DAEMON_ACTS_H
+#define DAEMON_ACTS_H
+
+#include "command_spec.h"
+#include "retention.h"
+
+enum {
+    ACTS_KEY_MAX_BYTES = 1024,
+    AUDIT_MAX_ROWS = 100000,
+    AUDIT_KEEP_DAYS = 400,
+};
+
+struct acts;
+
+struct acts *acts_open(struct db *db, struct retention *retention,
+                       const char *process);
+void acts_close(struct acts *a);
+
+/* Who asks: the object `by` of a control request. All texts are borrowed from the request;
+ * those that it does not have are "". */
+struct act_by {
+    const char *actor;
+    const char *role, *request_id;    /* for the row */
+    const char *owner, *key, *digest; /* all or none */
+};
+/* `by` NULL: reads the actor from args.who. false: `why` says what is wrong. */
+bool act_by_read(struct act_by *by, const json_t *doc, const json_t *args,
+                 char why[200]);
+
+enum act_known {
+    ACT_NEW,    /* or it has no key */
+    ACT_STORED, /* *reply is its reply, owned by the caller */
+    ACT_OTHER,  /* another request had this key */
+    ACT_RUNS,
+};
+enum act_known acts_look(struct acts *a, const struct act_by *by, char **reply);
+
+/* What was asked. Everything is borrowed. */
+struct act {
+    const struct command_spec *spec;
+    const json_t *args;
+    struct act_by by;
+    int64_t now_ms;
+};
+/* The act was done or refused. `reply`: the document to store for its key; NULL: none. */
+void acts_done(struct acts *a, const struct act *act, const char *outcome,
+               const json_t *reply);
+/* The same for one that replies later. acts_ended() ends it; one at a time. */
+void acts_began(struct acts *a, const struct act *act);
+void acts_ended(struct acts *a, int64_t now_ms, const char *outcome,
+                const json_t *reply);
+/* From acts_began() until the commit of its end. */
+bool acts_running(const struct acts *a);
+
+/* Once in each turn, as the last in its transaction. Deletes old rows in small steps. Costs
+ * one comparison when nothing is due. */
+void acts_work(struct acts *a, int64_t mono_ms, int64_t now_ms);
+/* After the commit, or after a rollback. */
+void acts_flush(struct acts *a);
+void acts_undo(struct acts *a);
+
+/* The command `audit`: a page of rows, newest first. */
+json_t *acts_audit(void *self, json_t *args, char why[200]);
+
+/* The tables, which each process's schema contains. */
+extern const char daemon_acts_sql[];
+
+#endif

@@ -1,0 +1,199 @@
+"""Acts: audit rows, idempotency keys and tokens, on real processes."""
+
+import hashlib
+import json
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+import zmq
+from rig import RigTest, main, wait_for
+
+OWNER = "tok_01JD3S6Q8W0N8M7V1T2X3Y4Z5A"
+
+
+def raw(rig, process, question, poll_s=30):
+    """The reply to this request; None: it got none."""
+    with zmq.Context.instance().socket(zmq.REQ) as socket:
+        socket.linger = 0
+        socket.connect(f"ipc://{rig.run_dir}/{process}.control")
+        socket.send_json(question)
+        return socket.recv_json() if socket.poll(poll_s * 1000) else None
+
+
+def by(key=None, digest="a" * 64, **more):
+    keyed = {"owner": OWNER, "key": key, "digest": digest} if key else {}
+    return {"actor": "token ops", "role": "operator", **keyed, **more}
+
+
+def act(rig, process, ask, args, **how):
+    return raw(rig, process, {"v": 1, "ask": ask, "args": args, "by": by(**how)})
+
+
+def audit(rig, process):
+    rows = []
+    before = {}
+    while True:
+        reply = rig.ask(process, "audit", limit=2, **before)
+        rows += reply["audit"]
+        if not reply["next"]:
+            return rows
+        before = {"before": reply["next"]}
+
+
+class Acts(RigTest):
+    def test_by_is_checked_strictly(self):
+        rig = self.rig().start()
+        for name, what in [
+                ({}, "by.actor: a text is needed"),
+                ({"actor": ""}, "by.actor: from 1 to 200 characters is needed"),
+                ({"actor": "x", "role": "god"}, 'by.role: "god" is unknown'),
+                ({"actor": "x", "boss": True}, "by.boss: it is not declared"),
+                ({"actor": "x", "key": "k"}, "key, owner and digest are needed together"),
+                (by("k", digest="Z" * 64), "64 hexadecimal digits"),
+                (by("k", digest="a" * 63), "by.digest: from 64 to 64 characters"),
+                (by("k" * 1025), "by.key: from 1 to 1024 characters"),
+                ("root", "a request is")]:
+            reply = raw(rig, "dlqd", {"v": 1, "ask": "reload", "by": name})
+            self.assertEqual((reply["ok"], reply["code"]), (False, "invalid"), name)
+            self.assertIn(what, reply["error"])
+        reply = raw(rig, "dlqd", {"v": 1, "ask": "dlq", "by": by("k")})
+        self.assertEqual(reply["code"], "invalid")
+        self.assertIn("dlq changes nothing", reply["error"])
+        self.assertEqual(audit(rig, "dlqd"), [])
+
+    def test_a_repeated_key_gets_the_same_reply_and_one_effect(self):
+        rig = self.rig().start()
+        event = rig.accept()
+        rig.receiver.wait(event)
+        rig.settle()
+        args = {"events": [{"id": event}], "new_id": True}
+        first = act(rig, "ingress", "resend", args, key="again-1")
+        self.assertTrue(first["ok"], first)
+        self.assertEqual(act(rig, "ingress", "resend", args, key="again-1"), first)
+        other = act(rig, "ingress", "resend", args, key="again-1", digest="b" * 64)
+        self.assertEqual(other["code"], "key_reused")
+        rig.receiver.wait(first["reply"]["resent"][0]["new_id"])
+        rig.settle()
+        self.assertEqual(len(rig.receiver.requests("/crm")), 2)
+        row, = audit(rig, "ingress")
+        self.assertEqual(
+            {k: row[k] for k in ("process", "actor", "role", "command", "args",
+                                 "outcome", "request_id")},
+            {"process": "ingress", "actor": "token ops", "role": "operator",
+             "command": "resend", "args": args, "outcome": "done",
+             "request_id": None})
+
+    def test_a_refused_act_keeps_its_reply(self):
+        rig = self.rig().start()
+        wrong = {"name": "nowhere"}
+        first = act(rig, "sequencer", "endpoint_pause", wrong, key="p-1")
+        self.assertEqual((first["ok"], first["code"]), (False, "not_found"))
+        self.assertEqual(act(rig, "sequencer", "endpoint_pause", wrong, key="p-1"), first)
+        self.assertEqual([r["outcome"] for r in audit(rig, "sequencer")],
+                         [first["error"]])
+
+    def test_after_a_kill_the_key_tells_whether_it_was_done(self):
+        """kill -9 somewhere between request and reply, again and again: the repeat
+        finds the stored reply, or does it then."""
+        rig = self.rig().start()
+        event = rig.accept()
+        rig.receiver.wait(event)
+        rig.settle()
+        replies = 0
+        for n in range(6):
+            args = {"events": [{"id": event}], "new_id": True}
+            with zmq.Context.instance().socket(zmq.REQ) as socket:
+                socket.linger = 0
+                socket.connect(f"ipc://{rig.run_dir}/ingress.control")
+                socket.send_json({"v": 1, "ask": "resend", "args": args,
+                                  "by": by(f"kill-{n}")})
+                time.sleep(n * 0.002)
+                rig.kill("ingress")
+                replies += bool(socket.poll(0))
+            rig.start("ingress")
+            done = rig.rows("ingress", "SELECT reply FROM idempotency WHERE key = ?",
+                            f"kill-{n}")
+            reply = act(rig, "ingress", "resend", args, key=f"kill-{n}")
+            self.assertTrue(reply["ok"], reply)
+            if done:
+                self.assertEqual(json.loads(done[0]["reply"]), reply)
+            rig.receiver.wait(reply["reply"]["resent"][0]["new_id"])
+        rig.settle()
+        self.assertEqual(len(rig.receiver.requests("/crm")), 7)
+        self.assertEqual(len(audit(rig, "ingress")), 6)
+
+    def test_an_act_that_replies_later_is_in_progress_only_while_it_runs(self):
+        rig = self.rig(console=True)
+        rig.config["notifiers"] = [{"name": "slow", "exec": ["/bin/sleep", "1.5"],
+                                    "timeout": "10s"}]
+        rig.write_config()
+        rig.start()
+        with zmq.Context.instance().socket(zmq.REQ) as socket:
+            socket.linger = 0
+            socket.connect(f"ipc://{rig.run_dir}/console.control")
+            socket.send_json({"v": 1, "ask": "alerts_test", "args": {"name": "slow"},
+                              "by": by("test-1")})
+            wait_for(lambda: audit(rig, "console"), what="the start's row")
+            reply = act(rig, "console", "alerts_test", {"name": "slow"}, key="test-1")
+            self.assertEqual(reply["code"], "in_progress")
+            reply = act(rig, "console", "alerts_test", {"name": "slow"})
+            self.assertEqual(reply["code"], "in_progress")
+            self.assertTrue(socket.poll(10000))
+            first = socket.recv_json()
+        self.assertTrue(first["ok"], first)
+        self.assertEqual(act(rig, "console", "alerts_test", {"name": "slow"},
+                             key="test-1"), first)
+        self.assertEqual([r["outcome"] for r in audit(rig, "console")
+                          if not r["outcome"].startswith("another")],
+                         ["done", "started"])
+        act_2 = {"v": 1, "ask": "alerts_test", "args": {"name": "slow"},
+                 "by": by("test-2")}
+        raw(rig, "console", act_2, poll_s=0.3)
+        rig.kill("console")
+        rig.start("console")
+        self.assertEqual(audit(rig, "console")[0]["outcome"], "started")
+        self.assertTrue(raw(rig, "console", act_2)["ok"])
+
+
+class ApiTokens(RigTest):
+    def check(self, rig, token):
+        digest = hashlib.sha256(token.encode()).hexdigest()
+        return rig.ask("sequencer", "token_check", sha256=digest)["token"]
+
+    def test_a_token_is_shown_once_and_stored_as_a_digest(self):
+        rig = self.rig().start()
+        args = {"name": "ops", "role": "operator"}
+        first = act(rig, "sequencer", "token_create", args, key="make")
+        token = first["reply"].pop("token")
+        self.assertRegex(token, r"^grp_[A-Za-z0-9_-]{43}$")
+        again = act(rig, "sequencer", "token_create", args, key="make")
+        self.assertIsNone(again["reply"].pop("token"))
+        self.assertEqual(again, first)
+        got = first["reply"]
+        self.assertEqual((got["name"], got["role"], got["state"], got["created_by"]),
+                         ("ops", "operator", "active", "token ops"))
+        self.assertIsNone(self.check(rig, "grp_" + "x" * 43))
+        self.assertEqual(self.check(rig, token)["id"], got["id"])
+        self.assertIsNotNone(rig.ask("sequencer", "tokens")["tokens"][0]["last_used_at"])
+        reply = act(rig, "sequencer", "token_create", args)
+        self.assertEqual(reply["code"], "refused")
+        self.assertIn("a token has the name ops", reply["error"])
+        reply = act(rig, "sequencer", "token_create", {**args, "name": "a b"})
+        self.assertEqual(reply["code"], "invalid")
+        revoked = act(rig, "sequencer", "token_revoke", {"id": got["id"]})["reply"]
+        self.assertEqual(revoked["state"], "revoked")
+        self.assertIsNone(self.check(rig, token))
+        self.assertEqual(act(rig, "sequencer", "token_revoke",
+                             {"id": got["id"]})["reply"], revoked)
+        reply = act(rig, "sequencer", "token_revoke", {"id": "tok_x"})
+        self.assertEqual(reply["code"], "not_found")
+        rig.stop()
+        secret = token.encode()
+        for path in rig.folder.rglob("*"):
+            if path.is_file():
+                self.assertNotIn(secret, path.read_bytes(), path)
+
+
+main()
