@@ -346,7 +346,7 @@
     M(48, CHECK, check, 1)           \
     M(49, MISSING, missing, 1)
 
-#define WIRE_RECORDS(M) M(64, ENDPOINT_CONFIG, endpoint_config, 1)
+#define WIRE_RECORDS(M) M(64, ENDPOINT_CONFIG, endpoint_config, 2)
 
 /* Values of result.outcome; they never change. */
 enum outcome {

@@ -46,7 +46,8 @@ static json_t *ask_one(struct ctl *c, const struct endpoint_settings *e,
     for (size_t i = 0; i < p.count && unreachable; i++)
         if (process_is(p.names[i], "deliverer"))
             reply = ask(c, p.names[i], "test", question(e),
-                        (int)e->timeout_ms + MARGIN_MS, &unreachable, why);
+                        (int)settings_timeout_ms(e, e->policy) + MARGIN_MS,
+                        &unreachable, why);
     processes_fini(&p);
     if (!reply)
         *code = unreachable ? complain_away(c, "deliverer", why)

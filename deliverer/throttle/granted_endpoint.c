@@ -53,8 +53,6 @@ static const char *derive(struct endpoint_config *c,
     c->headers_bytes = w->headers.n;
     c->headers = gr_alloc(w->headers.n + 1);
     memcpy(c->headers, w->headers.p, w->headers.n);
-    if (s->connect_timeout_ms > s->timeout_ms)
-        s->connect_timeout_ms = s->timeout_ms;
     c->parsed = parse_url(s->url);
     if (!c->parsed)
         why = "its URL is not valid: it must be http or https, without a user";

@@ -14,10 +14,9 @@ static struct judgement by_status(long status, const struct retry_policy *p)
         return (struct judgement){VERDICT_DELIVERED, ""};
     if (status == 410)
         return (struct judgement){VERDICT_DEAD, "endpoint_gone"};
-    /* Redirects are never followed and never retried: the endpoint has moved, and a
-     * person must decide whether that is right. */
-    if (status >= 300 && status < 400)
-        return (struct judgement){VERDICT_DEAD, "rejected"};
+    /* A redirect that the policy lists is retried at the same URL: Grapnel never follows
+     * one, because the endpoint may have moved, and a person must decide whether that is
+     * right. */
     if (listed)
         return (struct judgement){VERDICT_RETRY, ""};
     /* A status that HTTP does not define: unknown, so it is retried, not dropped. */
@@ -339,9 +338,10 @@ void classify_document(struct buf *out, const struct retry_policy *p)
         "inside its headers has no status (`CURLE_WRITE_ERROR` below); one "
         "that is cut "
         "later counts by its status.\n\n"
-        "The policy's `retry_on` lists the statuses that are retried; 3xx and "
-        "410 are "
-        "final in every policy.\n");
+        "The policy's `retry_on` lists the statuses that are retried; 410 is "
+        "final in "
+        "every policy. A 3xx is never\nfollowed: a policy that lists it sends "
+        "the event to the same URL again.\n");
     document_statuses(out, p);
     buf_puts(
         out,

@@ -252,7 +252,7 @@ void transfer_prepare(struct transfer *f)
     /* libcurl divides this time among the addresses of a host; transfers.c ends attempts
      * that take longer. */
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS,
-                     (long)c->settings.connect_timeout_ms + AFTER_OURS_MS);
+                     (long)f->connect_ms + AFTER_OURS_MS);
     curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, 0L);
     curl_easy_setopt(e, CURLOPT_VERBOSE, 0L);    /* on_header() sets it */
     curl_easy_setopt(e, CURLOPT_NOPROGRESS, 1L); /* on_raw() sets it */
@@ -272,9 +272,7 @@ void transfer_stood_still(struct transfer *f)
 
     if (!f->result.sent)
         curl_easy_setopt(f->easy, CURLOPT_CONNECTTIMEOUT_MS,
-                         (long)(since_ms +
-                                f->config->settings.connect_timeout_ms +
-                                AFTER_OURS_MS));
+                         (long)(since_ms + f->connect_ms + AFTER_OURS_MS));
 }
 
 /* ---- one transfer ---- */

@@ -49,6 +49,7 @@ struct transfer {
     struct transfers *all;
     struct task *task;              /* borrowed until transfer_done() */
     struct endpoint_config *config; /* counted */
+    int64_t connect_ms, timeout_ms; /* the limits of this attempt */
     uint64_t prepared; /* id of the configuration that `easy` is set for */
     CURL *easy;
     struct outgoing_request request;

@@ -135,8 +135,8 @@ static void reset(struct transfer *f)
 
 static void set_deadlines(struct transfers *fs, struct transfer *f)
 {
-    f->connect_by = fs->awake_ms + f->config->settings.connect_timeout_ms;
-    f->end_by = fs->awake_ms + f->config->settings.timeout_ms;
+    f->connect_by = fs->awake_ms + f->connect_ms;
+    f->end_by = fs->awake_ms + f->timeout_ms;
     due_queue_put(&fs->deadlines, &f->deadline,
                   f->connect_by < f->end_by ? f->connect_by : f->end_by);
 }
@@ -161,6 +161,10 @@ void transfer_begin(struct transfers *fs, struct task *t,
         return;
     }
     f->attempt_id = random_id();
+    f->timeout_ms = settings_timeout_ms(&config->settings, &config->policy);
+    f->connect_ms = config->settings.connect_timeout_ms < f->timeout_ms
+                        ? config->settings.connect_timeout_ms
+                        : f->timeout_ms;
     transfer_prepare(f);
     set_deadlines(fs, f);
     list_add(&fs->active, f);

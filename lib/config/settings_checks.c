@@ -324,6 +324,28 @@ static void check_lane(struct conf *c, const struct settings *s,
         p->name);
 }
 
+/* ---- two time limits ---- */
+
+/* An endpoint's timeout that is that of the defaults was probably not set for it. */
+static void check_timeout(struct conf *c, const struct settings *s,
+                          const struct endpoint_settings *e)
+{
+    const struct retry_policy *p = policy_of(s, e);
+    struct buf limit;
+
+    if (!p || !p->attempt_ms || !e->name ||
+        e->timeout_ms == s->defaults.timeout_ms ||
+        e->timeout_ms == p->attempt_ms)
+        return;
+    buf_init(&limit, 40);
+    conf_put_duration(&limit, p->attempt_ms);
+    conf_warn_at(c, e->name,
+                 "its `timeout` has no effect: that of retry policy %s (%s) "
+                 "applies. Remove it, or choose a policy without `timeout`",
+                 p->name, limit.data);
+    buf_fini(&limit);
+}
+
 /* ---- log.errors ---- */
 
 /* Whether it would be among the databases, with the name of one of Grapnel's own files. */
@@ -590,6 +612,8 @@ void settings_warn(struct conf *c, const struct settings *s)
     check_addresses(c, s);
     for (size_t i = 0; i < s->endpoint_count; i++)
         check_lane(c, s, &s->endpoints[i]);
+    for (size_t i = 0; i < s->endpoint_count; i++)
+        check_timeout(c, s, &s->endpoints[i]);
     check_log_errors(c, s);
     if (conf_good(c))
         warn_matches(c, s);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    STATUS_MIN = 400,
+    STATUS_MIN = 300,
     STATUS_MAX = 599,
 };
 
@@ -158,12 +158,12 @@ static bool parse_status(const char *text, size_t n, int64_t *status)
     return *status >= STATUS_MIN && *status <= STATUS_MAX;
 }
 
-/* 408, 500-504, 4xx. */
+/* 408, 500-504, 3xx. */
 static bool parse_range(const char *text, int64_t *first, int64_t *last)
 {
     size_t n = strcspn(text, "-");
 
-    if ((*text == '4' || *text == '5') && strcmp(text + 1, "xx") == 0) {
+    if (*text >= '3' && *text <= '5' && strcmp(text + 1, "xx") == 0) {
         *first = (*text - '0') * 100;
         *last = *first + 99;
         return true;
@@ -189,10 +189,11 @@ static void add_outcome(const struct conf_value *v, struct retry_on *r)
     else if (parse_range(text, &first, &last))
         add_range(r, first, last);
     else
-        conf_error(v,
-                   "\"%.60s\" is not network, 4xx, 5xx, a status from 400 to "
-                   "599, or a range such as 500-504",
-                   text);
+        conf_error(
+            v,
+            "\"%.60s\" is not network, 3xx, 4xx, 5xx, a status from 300 to "
+            "599, or a range such as 500-504",
+            text);
     free(text);
 }
 
@@ -234,7 +235,7 @@ static void print_retry_on(struct buf *out, const struct conf_key *k,
         last = i;
         if (!has_status(r, i))
             continue;
-        /* A range ends at the end of its hundred, so that 4xx and 5xx are printed apart. */
+        /* A range ends at the end of its hundred, so that 3xx, 4xx and 5xx are printed apart. */
         while ((last + 1) % 100 && has_status(r, last + 1))
             last++;
         put_range(out, i, last);
@@ -243,7 +244,8 @@ static void print_retry_on(struct buf *out, const struct conf_key *k,
 }
 
 static const struct conf_type conf_as_retry_on = {
-    .name = "list of `network`, `4xx`, `5xx`, statuses and ranges `500-504`",
+    .name =
+        "list of `network`, `3xx`, `4xx`, `5xx`, statuses and ranges `500-504`",
     .read = read_retry_on,
     .print = print_retry_on,
 };
@@ -323,4 +325,5 @@ const char settings_built_in_policies[] =
     " factor: 2, max_wait: 24h, jitter: 15%, max_attempts: 6}\n"
     "  - {name: omise, backoff: schedule,"
     " schedule: [1m, 5m, 15m, 1h, 3h, 6h, 12h, 24h, 48h], repeat_last: true,"
-    " jitter: none, max_duration: 7d, retry_on: [network, 4xx, 5xx]}\n";
+    " jitter: none, max_duration: 7d, retry_on: [network, 4xx, 5xx], timeout: "
+    "10s}\n";

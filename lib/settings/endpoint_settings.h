@@ -71,7 +71,7 @@ enum { LONGEST_ATTEMPT_MS = 5 * MINUTE_MS };
       "all (`true`), none (`false`), or those in the listed networks")         \
     X(F, DELIVERER, SHARED, duration, timeout_ms, "timeout", "15s",            \
       "the time limit of one attempt, from connecting to the end of "          \
-      "the response, at most 5m",                                              \
+      "the response, at most 5m; the retry policy's `timeout` replaces it",    \
       .min = 1, .max = LONGEST_ATTEMPT_MS)                                     \
     X(F, DELIVERER, SHARED, duration, connect_timeout_ms, "connect_timeout",   \
       "5s",                                                                    \
@@ -155,10 +155,16 @@ enum { LONGEST_ATTEMPT_MS = 5 * MINUTE_MS };
     X(F, retry_on, retry_on, "retry_on", "[network, 408, 425, 429, 5xx]",    \
       "the failures that are retried; any other failure makes a dead "       \
       "letter at once. `network` is every failure without an HTTP "          \
-      "status")                                                              \
+      "status. `3xx` is for an endpoint that redirects for a short time, "   \
+      "such as to a maintenance page: the event is sent to the same URL "    \
+      "again, because Grapnel never follows a redirect")                     \
     X(F, boolean, respect_retry_after, "respect_retry_after", "true",        \
       "whether the response header `Retry-After` may lengthen the "          \
-      "wait")
+      "wait")                                                                \
+    X(F, duration, attempt_ms, "timeout", NULL,                              \
+      "the time limit of one attempt, at most 5m. Default: the endpoint's "  \
+      "`timeout`, which this one replaces",                                  \
+      .min = 1, .max = LONGEST_ATTEMPT_MS)
 
 /* The kinds of backoff for which a row has an effect. */
 #define WITH_GROWTH   1 << BACKOFF_EXPONENTIAL

@@ -34,6 +34,12 @@ const struct endpoint_settings *settings_endpoint(const struct settings *s,
     return NULL;
 }
 
+int64_t settings_timeout_ms(const struct endpoint_settings *endpoint,
+                            const struct retry_policy *policy)
+{
+    return policy->attempt_ms ? policy->attempt_ms : endpoint->timeout_ms;
+}
+
 const struct producer *settings_token(const struct settings *s,
                                       struct bytes token)
 {

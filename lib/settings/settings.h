@@ -283,6 +283,9 @@ const struct producer *settings_token(const struct settings *s,
 
 const struct endpoint_settings *settings_endpoint(const struct settings *s,
                                                   const char *name);
+/* The time limit of an attempt for this endpoint with this retry policy. */
+int64_t settings_timeout_ms(const struct endpoint_settings *endpoint,
+                            const struct retry_policy *policy);
 
 /* {"endpoints":[…],"sources":[…],"policies":[…],"alerts":[…],"notifiers":[…],
  * "metrics_interval_ms":N,"metrics_publish":ADDRESS}: names are in the order of the file,

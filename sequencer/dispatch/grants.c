@@ -294,7 +294,7 @@ void grants_forget_settings(struct sequencer *q)
  * all. */
 static int64_t apply_settings(struct sequencer *q, const struct settings *s)
 {
-    int64_t longest_ms = LONGEST_MIN_MS;
+    int64_t longest_ms = LONGEST_MIN_MS, attempt_ms;
     size_t all = s->endpoint_count + s->backfill_count;
     size_t *slots = gr_alloc(all * sizeof *slots);
 
@@ -310,8 +310,9 @@ static int64_t apply_settings(struct sequencer *q, const struct settings *s)
         slots[i] = (size_t)(e - q->endpoints);
         buf_reset(&e->encoded_config); /* all that its deliverer needs */
         endpoint_config_encode(es, &e->encoded_config);
-        if (es->timeout_ms > longest_ms)
-            longest_ms = es->timeout_ms;
+        attempt_ms = settings_timeout_ms(es, es->policy);
+        if (attempt_ms > longest_ms)
+            longest_ms = attempt_ms;
     }
     q->subscriptions = subscriptions_new(s, slots, q->endpoint_count);
     free(slots);

@@ -48,10 +48,10 @@ def config(name, url, **change):
              repeat_last=0, jitter_full=0, jitter_milli=0, max_attempts=5,
              max_duration_ms=0, retry_network=1,
              retry_status=statuses(408, 425, 429, *range(500, 600)),
-             respect_retry_after=1, allowed_ports=b"", tls_ca=b"",
+             respect_retry_after=1, attempt_ms=0, allowed_ports=b"", tls_ca=b"",
              tls_certificate=b"", tls_key=b"")
     c.update(change)
-    return pack(CONFIG, 1, *c.values())
+    return pack(CONFIG, 2, *c.values())
 
 
 class FakeSequencer:

@@ -87,8 +87,8 @@ static void a_policy_decides_what_is_tried_again(void **state)
     expect_status(503, &strict, VERDICT_RETRY, "");
     list(&broad, 300, 499);
     expect_status(404, &broad, VERDICT_RETRY, "");
-    /* Not even a policy follows these. */
-    expect_status(301, &broad, VERDICT_DEAD, "rejected");
+    expect_status(301, &broad, VERDICT_RETRY, "");
+    expect_status(301, &strict, VERDICT_DEAD, "rejected");
     expect_status(410, &broad, VERDICT_DEAD, "endpoint_gone");
 }
 

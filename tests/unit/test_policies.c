@@ -109,6 +109,16 @@ static void omise_is_what_omise_publishes(void **state)
     check("omise", MAX, BACKOFF_TIME_USED, want, COUNT_OF(want));
 }
 
+/* Omise ends an attempt after 10 s; the other policies leave that to the endpoint. */
+static void omise_has_its_own_timeout(void **state)
+{
+    const struct endpoint_settings e = {.timeout_ms = 15000};
+
+    (void)state;
+    assert_int_equal(settings_timeout_ms(&e, named("omise")), 10000);
+    assert_int_equal(settings_timeout_ms(&e, named("default")), 15000);
+}
+
 /* 10 m, 20 m … each ±15 %. */
 static void plane_is_what_plane_does(void **state)
 {
@@ -192,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(omise_is_what_omise_publishes),
+        cmocka_unit_test(omise_has_its_own_timeout),
         cmocka_unit_test(plane_is_what_plane_does),
         cmocka_unit_test(default_and_strict_grow_to_their_most),
         cmocka_unit_test(built_in_policies_retry_the_documented_statuses),

@@ -66,7 +66,7 @@ static const char example[] =
     " retry_on: [network, 408, 425, 429, 5xx], respect_retry_after: true}\n"
     "  - {name: omise, backoff: schedule, schedule: [1m, 5m, 15m, 1h, 3h, 6h,"
     " 12h, 24h, 48h], repeat_last: true, jitter: none, max_duration: 7d,"
-    " retry_on: [network, 4xx, 5xx]}\n"
+    " retry_on: [network, 4xx, 5xx], timeout: 10s}\n"
     "history: {keep: 30d}\n"
     "dlq: {keep: 30d}\n"
     "metrics: {interval: 5s}\n";
@@ -463,6 +463,19 @@ static void a_private_address_without_allow_private_is_a_warning(void **state)
                    "order.backfill: warning: 127.0.0.1 is a private");
 }
 
+static void a_timeout_that_the_policy_replaces_is_a_warning(void **state)
+{
+    (void)state;
+    expect_warning("endpoints: [{name: a, url: 'http://a', timeout: 20s, "
+                   "retry_policy: omise}]",
+                   "that of retry policy omise (10s) applies");
+    expect_warning("endpoints: [{name: a, url: 'http://a', timeout: 20s}]",
+                   NULL);
+    expect_warning("endpoints: [{name: a, url: 'http://a', "
+                   "retry_policy: omise}]",
+                   NULL);
+}
+
 static void a_lane_that_can_be_blocked_for_hours_is_a_warning(void **state)
 {
     (void)state;
@@ -827,7 +840,11 @@ static const struct {
     {POLICY("max_attempts: 3, jitter: 101%"),
      "is not a jitter; write none, full"},
     {POLICY("max_attempts: 3, retry_on: [200]"), "is not network"},
-    {POLICY("max_attempts: 3, retry_on: [3xx]"), "is not network"},
+    {POLICY("max_attempts: 3, retry_on: [2xx]"), "is not network"},
+    {POLICY("max_attempts: 3, retry_on: [299]"), "is not network"},
+    {POLICY("max_attempts: 3, retry_on: [299-301]"), "is not network"},
+    {POLICY("max_attempts: 3, timeout: 0s"), "must be at least 1ms"},
+    {POLICY("max_attempts: 3, timeout: 6m"), "must be at most 5m"},
     {POLICY("max_attempts: 3, retry_on: [600]"), "is not network"},
     {POLICY("max_attempts: 3, retry_on: [504-500]"), "is not network"},
     {POLICY("max_attempts: 3, retry_on: [500-]"), "is not network"},
@@ -902,6 +919,7 @@ static void possible_settings_are_accepted(void **state)
         POLICY("max_duration: 1ms, backoff: fixed, first_wait: 1ms"),
         POLICY("max_attempts: 1, retry_on: []"),
         POLICY("max_attempts: 1, retry_on: [400, 500-504, network]"),
+        POLICY("max_attempts: 1, retry_on: [3xx, 300-302], timeout: 5m"),
         "ingress: {listen: '[::]:1'}",
         "ingress: {listen: localhost:65535}",
         "shutdown_grace: 0s",
@@ -1075,6 +1093,7 @@ int main(void)
         cmocka_unit_test(errors_of_the_read_part_are_reported),
         cmocka_unit_test(policies_are_read_without_the_rest),
         cmocka_unit_test(a_private_address_without_allow_private_is_a_warning),
+        cmocka_unit_test(a_timeout_that_the_policy_replaces_is_a_warning),
         cmocka_unit_test(a_lane_that_can_be_blocked_for_hours_is_a_warning),
         cmocka_unit_test(values_that_must_be_quoted_are_named),
         cmocka_unit_test(a_syntax_error_without_cause_has_no_hint),
