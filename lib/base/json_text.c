@@ -1,4 +1,4 @@
-/* json_text: makes JSON strings of bytes that may not be UTF-8. */
+/* json_text: makes JSON strings of bytes that may not be UTF-8, and steps through a JSON text. */
 #include "json_text.h"
 #include "alloc.h"
 #include "clock.h"
@@ -163,4 +163,46 @@ json_t *json_time(int64_t wall_ms)
         return json_null();
     rfc3339(text, wall_ms);
     return or_die(json_string(text));
+}
+
+/* ---- positions in a text ---- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+const char *json_skip_blanks(const char *p)
+{
+    while (is_blank(*p))
+        p++;
+    return p;
+}
+
+const char *json_skip_string(const char *p)
+{
+    for (p++; *p != '"'; p++)
+        if (*p == '\\')
+            p++;
+    return p + 1;
+}
+
+const char *json_skip_value(const char *p, struct bytes *value)
+{
+    const char *from = p, *to;
+    int depth = 0;
+
+    while (depth || (*p != ',' && *p != ']' && *p != '}')) {
+        if (*p == '"') {
+            p = json_skip_string(p);
+            continue;
+        }
+        depth += (*p == '[' || *p == '{') - (*p == ']' || *p == '}');
+        p++;
+    }
+    for (to = p; to > from && is_blank(to[-1]);)
+        to--;
+    if (value)
+        *value = (struct bytes){from, (size_t)(to - from)};
+    return p;
 }

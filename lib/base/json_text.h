@@ -1,4 +1,4 @@
-/* json_text: bytes from clients, and times, as JSON values. */
+/* json_text: bytes from clients, and times, as JSON values; and steps through a JSON text. */
 #ifndef BASE_JSON_TEXT_H
 #define BASE_JSON_TEXT_H
 
@@ -9,6 +9,16 @@
  * (section 8.2), and programs that cut a text in JavaScript or Python write it; refusing
  * the whole body would lose an event because of one character. */
 json_t *json_read(struct bytes text, size_t flags, json_error_t *error);
+
+/* Positions in a text that is valid JSON, such as one that json_read() has read, so that no
+ * step can leave the text. The position after blanks: */
+const char *json_skip_blanks(const char *p);
+/* The position after the string that begins at `p`. */
+const char *json_skip_string(const char *p);
+/* The position after the value that begins at `p` inside an object or a list, and after the
+ * blanks behind it: a comma, or the end of the object or list. *value (or NULL): its text,
+ * without blanks around it. */
+const char *json_skip_value(const char *p, struct bytes *value);
 
 /* The number of bytes of the character at `p`, where `n` bytes, at least one, are left; 0:
  * no character begins there (RFC 3629). */

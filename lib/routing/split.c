@@ -11,73 +11,25 @@
 /* "evt_" and the ten digits of a ULID that are its time. */
 enum { ID_KEPT_BYTES = 14 };
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-static const char *skip_blanks(const char *p)
-{
-    while (is_blank(*p))
-        p++;
-    return p;
-}
-
-/* Returns the position after the string that begins at `p`. */
-static const char *skip_string(const char *p)
-{
-    for (p++; *p != '"'; p++)
-        if (*p == '\\')
-            p++;
-    return p + 1;
-}
-
-/* Returns the position after the value that begins at `p`: its comma, or the end of the
- * list. */
-static const char *skip_value(const char *p)
-{
-    int depth = 0;
-
-    for (; depth || (*p != ',' && *p != ']'); p++) {
-        if (*p == '[' || *p == '{')
-            depth++;
-        else if (*p == ']' || *p == '}')
-            depth--;
-        else if (*p == '"')
-            p = skip_string(p) - 1;
-    }
-    return p;
-}
-
 /* Counts the elements of a list that is valid JSON. */
 static size_t count_parts(const char *list)
 {
-    const char *p = skip_blanks(list + 1);
+    const char *p = json_skip_blanks(list + 1);
     size_t count = *p != ']';
 
-    for (p = skip_value(p); *p == ','; p = skip_value(p + 1))
+    for (p = json_skip_value(p, NULL); *p == ',';
+         p = json_skip_value(p + 1, NULL))
         count++;
     return count;
-}
-
-static struct bytes trimmed(const char *from, const char *to)
-{
-    while (to > from && is_blank(to[-1]))
-        to--;
-    return (struct bytes){from, (size_t)(to - from)};
 }
 
 /* Finds the elements of a list. It is valid JSON with `count` of them, so no step can leave
  * the text. */
 static void find_parts(const char *p, struct split *s)
 {
-    p = skip_blanks(p);
-    for (size_t i = 0; i < s->count; i++) {
-        const char *from = skip_blanks(p + 1); /* after [ or , */
-
-        p = skip_value(from);
-        s->parts[i] = trimmed(from, p);
-    }
+    p = json_skip_blanks(p);
+    for (size_t i = 0; i < s->count; i++) /* after [ or , */
+        p = json_skip_value(json_skip_blanks(p + 1), &s->parts[i]);
 }
 
 /* false: the body is not JSON. *count gets its number of elements; *list: it is a list. */

@@ -29,36 +29,6 @@ static gr_rc refuse(struct published_wrong *w, const char *field,
 
 /* ---- the place of a value in the text ---- */
 
-static const char *skip_blanks(const char *p)
-{
-    return p + strspn(p, " \t\r\n");
-}
-
-/* Returns the position after the string that begins at `p`. */
-static const char *skip_string(const char *p)
-{
-    for (p++; *p != '"'; p++)
-        if (*p == '\\')
-            p++;
-    return p + 1;
-}
-
-/* Returns the position after the value that begins at `p`: its comma, or the object's end. */
-static const char *skip_value(const char *p)
-{
-    int depth = 0;
-
-    while (depth || (*p != ',' && *p != '}')) {
-        if (*p == '"') {
-            p = skip_string(p);
-            continue;
-        }
-        depth += (*p == '[' || *p == '{') - (*p == ']' || *p == '}');
-        p++;
-    }
-    return p;
-}
-
 static bool is_data(const char *key, const char *end)
 {
     json_t *text = json_loadb(key, (size_t)(end - key), JSON_DECODE_ANY, NULL);
@@ -72,21 +42,17 @@ static bool is_data(const char *key, const char *end)
  * leave the text. Numbers and escapes stay as they were written. */
 static struct bytes find_data(const char *body)
 {
-    const char *p = skip_blanks(body);
+    const char *p = json_skip_blanks(body);
 
     for (;;) {
-        const char *key = skip_blanks(p + 1); /* after { or , */
-        const char *end = skip_string(key);
-        const char *value = skip_blanks(skip_blanks(end) + 1);
+        const char *key = json_skip_blanks(p + 1); /* after { or , */
+        const char *end = json_skip_string(key);
+        struct bytes value;
 
-        p = skip_value(value);
-        if (is_data(key, end)) {
-            const char *to = p;
-
-            while (to > value && strchr(" \t\r\n", to[-1]))
-                to--;
-            return (struct bytes){value, (size_t)(to - value)};
-        }
+        p = json_skip_value(json_skip_blanks(json_skip_blanks(end) + 1),
+                            &value);
+        if (is_data(key, end))
+            return value;
     }
 }
 
@@ -385,23 +351,25 @@ static const char *put_object(struct buf *out, const char *p, bool top)
 
     buf_puts(out, "{");
     from = out->len;
-    for (p = skip_blanks(p + 1); *p != '}';) {
-        const char *end = skip_string(p);
+    for (p = json_skip_blanks(p + 1); *p != '}';) {
+        const char *end = json_skip_string(p);
         size_t at = out->len;
 
         put_string(out, p, end);
         buf_puts(out, ":");
         if (top && strcmp(out->data + at, "\"id\":") == 0) {
-            p = skip_value(skip_blanks(skip_blanks(end) + 1));
+            p = json_skip_value(json_skip_blanks(json_skip_blanks(end) + 1),
+                                NULL);
             out->len = at;
         } else {
-            p = skip_blanks(put_value(out, skip_blanks(skip_blanks(end) + 1)));
+            p = json_skip_blanks(
+                put_value(out, json_skip_blanks(json_skip_blanks(end) + 1)));
             if (count % 16 == 0)
                 members = gr_realloc(members, (count + 16) * sizeof *members);
             members[count++] = (struct member){.at = at, .n = out->len - at};
         }
         if (*p == ',')
-            p = skip_blanks(p + 1);
+            p = json_skip_blanks(p + 1);
     }
     if (count > 1 && !out->failed)
         put_sorted(out, from, members, count);
@@ -413,11 +381,11 @@ static const char *put_object(struct buf *out, const char *p, bool top)
 static const char *put_list(struct buf *out, const char *p)
 {
     buf_puts(out, "[");
-    for (p = skip_blanks(p + 1); *p != ']';) {
-        p = skip_blanks(put_value(out, p));
+    for (p = json_skip_blanks(p + 1); *p != ']';) {
+        p = json_skip_blanks(put_value(out, p));
         if (*p == ',') {
             buf_puts(out, ",");
-            p = skip_blanks(p + 1);
+            p = json_skip_blanks(p + 1);
         }
     }
     buf_puts(out, "]");
@@ -435,7 +403,7 @@ static const char *put_value(struct buf *out, const char *p)
     if (*p == '[')
         return put_list(out, p);
     if (*p == '"') {
-        end = skip_string(p);
+        end = json_skip_string(p);
         put_string(out, p, end);
     } else {
         while (!strchr(",]} \t\r\n", *end))
@@ -453,7 +421,7 @@ void published_digest(const struct published *p, struct bytes body,
 
     assert(p->json);
     buf_init(&text, DIGESTED_MAX_TIMES * body.n + 64);
-    put_object(&text, skip_blanks(body.p), true);
+    put_object(&text, json_skip_blanks(body.p), true);
     assert(!text.failed);
     sha256((struct bytes){text.data, text.len}, digest);
     memcpy(out, digest, PUBLISHED_DIGEST_BYTES);
