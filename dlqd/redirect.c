@@ -1,6 +1,5 @@
 /* redirect: resolves a dead letter and sends its event to another endpoint. */
 #include "redirect.h"
-#include "db_sums.h"
 #include "decide.h"
 #include "requeue.h"
 #include <stdlib.h>
@@ -97,12 +96,7 @@ bool redirect_load(struct dlqd *d, int64_t ref, struct buf *out)
     if (!store_redirect(&d->store, ref, &row) ||
         !store_find_n(&d->store, row.dead_letter, &l))
         return false;
-    found = store_content(&d->store, row.dead_letter, &headers, &body);
-    if (found && store_content_damaged(&d->store)) {
-        db_damage_found(l.event_id, db_path(d->daemon.db), "contents");
-        store_content_done(&d->store);
-        found = false;
-    }
+    found = content_read(d, &l, &headers, &body);
     if (found) {
         put(out, &l, &row, headers, body);
         store_content_done(&d->store);

@@ -11,6 +11,18 @@
 
 enum { REQUEUE_MAX = 128 }; /* sent again in one turn */
 
+bool content_read(struct dlqd *d, const struct dead_letter *l,
+                  struct bytes *headers, struct bytes *body)
+{
+    if (!store_content(&d->store, l->n, headers, body))
+        return false;
+    if (!store_content_damaged(&d->store))
+        return true;
+    store_content_done(&d->store);
+    db_damage_found(l->event_id, db_path(d->daemon.db), "contents");
+    return false;
+}
+
 bool content_damaged(struct dlqd *d, const struct dead_letter *l, char why[200])
 {
     struct bytes headers, body;
@@ -97,12 +109,7 @@ bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
         !store_requeue_get(&d->store, ref, &dead_letter, &generation) ||
         !store_find_n(&d->store, dead_letter, &l))
         return false;
-    found = store_content(&d->store, dead_letter, &headers, &body);
-    if (found && store_content_damaged(&d->store)) {
-        db_damage_found(l.event_id, db_path(d->daemon.db), "contents");
-        store_content_done(&d->store);
-        found = false;
-    }
+    found = content_read(d, &l, &headers, &body);
     if (found) {
         put_requeued(out, &l, generation, headers, body);
         store_content_done(&d->store);

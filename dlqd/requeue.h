@@ -9,6 +9,10 @@
 bool requeue_dead_letter(struct dlqd *d, const char *id, const char *who,
                          char why[200]);
 
+/* The stored headers and body of a dead letter, valid until store_content_done(). false: they are
+ * missing or damaged. */
+bool content_read(struct dlqd *d, const struct dead_letter *l,
+                  struct bytes *headers, struct bytes *body);
 /* Whether the stored event, here or where it came from, differs from what was accepted: then it
  * must not be sent to any endpoint. `why` says so. */
 bool content_damaged(struct dlqd *d, const struct dead_letter *l,
