@@ -204,18 +204,6 @@ static struct link_out *heard(struct links *h, const struct wire_acked *a)
     return o;
 }
 
-/* The receiver's cursor is a row of our log, at our cursor or above. */
-static void believe(struct link_out *o, const struct wire_acked *a)
-{
-    if (a->answered_question == o->question)
-        o->in_doubt = false;
-    o->behind = false;
-    if (a->n > o->cursor)
-        move_cursor(o, a->n);
-    if (a->n + 1 >= o->fresh_floor)
-        o->fresh_floor = 0;
-}
-
 gr_rc link_out_acked(struct links *h, const struct wire_acked *a)
 {
     struct link_out *o;
@@ -228,9 +216,16 @@ gr_rc link_out_acked(struct links *h, const struct wire_acked *a)
     if (!o)
         return GR_OK;
     mine = is_mine(o, a->n, a->epoch) && is_mine(o, a->taken, a->taken_epoch);
-    if (mine && a->n >= o->cursor) {
+    if (mine &&
+        a->n >= o->cursor) { /* its cursor is in our log, at ours or above */
         time_taken(o, a->taken);
-        believe(o, a);
+        if (a->answered_question == o->question)
+            o->in_doubt = false;
+        o->behind = false;
+        if (a->n > o->cursor)
+            move_cursor(o, a->n);
+        if (a->n + 1 >= o->fresh_floor)
+            o->fresh_floor = 0;
     } else if (!is_proven(o, a, mine)) {
         return GR_OK;
     } else if (mine && a->taken == 0 && o->floor > 1 && (o->own || !o->keep)) {
@@ -338,12 +333,19 @@ static bool may_add(const struct links *h, const struct link_out *o,
            epochs_of(&o->epochs, n) == b->epoch;
 }
 
-static void fill_from_log(struct links *h, struct link_out *o,
-                          struct wire_batch *b)
+/* Messages of this turn need no row of the log: it is read from the first one on that was
+ * put without its message, or before this turn. */
+static void fill(struct links *h, struct link_out *o, struct wire_batch *b)
 {
     stmt *s = h->sql.log_read;
-    uint64_t n = b->first + b->count;
+    uint64_t n = b->first;
 
+    for (; may_add(h, o, b, n) && (o->own || link_turn_message(&o->turn, n).n);
+         n++)
+        if (!add_message(h, o, b, n, o->own_kind, (int64_t)n))
+            return;
+    if (!may_add(h, o, b, n))
+        return;
     bind_i64(s, 1, o->link);
     bind_i64(s, 2, (int64_t)n);
     for (; may_add(h, o, b, n); n++) {
@@ -354,20 +356,6 @@ static void fill_from_log(struct links *h, struct link_out *o,
             break;
     }
     db_done(s);
-}
-
-/* Messages of this turn need no row of the log: it is read from the first one on that was
- * put without its message, or before this turn. */
-static void fill(struct links *h, struct link_out *o, struct wire_batch *b)
-{
-    uint64_t n = b->first;
-
-    for (; may_add(h, o, b, n) && (o->own || link_turn_message(&o->turn, n).n);
-         n++)
-        if (!add_message(h, o, b, n, o->own_kind, (int64_t)n))
-            return;
-    if (may_add(h, o, b, n))
-        fill_from_log(h, o, b);
 }
 
 /* Free the memory that one large message needed. */

@@ -98,17 +98,6 @@ static void read_out(struct links *h)
     sqlite3_finalize(s);
 }
 
-/* A held link may have stored epochs of rows that it had taken but not settled. They are
- * deleted in the turn that takes such a row again, not here: outside a turn, a full
- * disk would keep them without an error. */
-static void forget_epochs_past(struct link_in *i, uint64_t n)
-{
-    size_t known = i->epochs.count;
-
-    epochs_cut(&i->epochs, n);
-    i->stale_epochs = i->epochs.count < known;
-}
-
 static void forget_in(struct link_in *i)
 {
     i->link = 0;
@@ -133,6 +122,7 @@ static void read_in(struct links *h)
     while (db_step(h->db, s)) {
         struct link_in *i = link_in_named(h, col_text(s, 1));
         uint64_t n = (uint64_t)col_i64(s, 3);
+        size_t epochs;
 
         i->link = col_i64(s, 0);
         wire_copy(i->inbox, sizeof i->inbox, wire_text(col_text(s, 2)));
@@ -144,7 +134,12 @@ static void read_in(struct links *h)
         i->tries = (int)col_i64(s, 8);
         i->ack_pending = i->gap = true; /* send our cursor */
         read_epochs(h, "link_in_epochs", i->link, &i->epochs);
-        forget_epochs_past(i, n);
+        /* A held link may have stored epochs of rows that it had taken but not settled. They
+         * are deleted in the turn that takes such a row again, not here: outside a turn, a
+         * full disk would keep them without an error. */
+        epochs = i->epochs.count;
+        epochs_cut(&i->epochs, n);
+        i->stale_epochs = i->epochs.count < epochs;
     }
     sqlite3_finalize(s);
 }

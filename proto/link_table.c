@@ -14,38 +14,23 @@ bool link_is_name(struct bytes s)
     return s.n > 0 && s.n <= NAME_MAX_BYTES;
 }
 
-/* Each link has its own epoch, so that a receiver started with another's database cannot
- * find its cursor in our log by chance. */
-static uint64_t epoch_of_link(uint64_t start, const char *peer)
-{
-    uint64_t h = hash_name(start, peer);
-
-    return h & INT64_MAX ? h & INT64_MAX : 1;
-}
-
 static struct link_out *out_new(struct links *h, const char *peer)
 {
     struct link_out *o = gr_alloc(sizeof *o);
+    uint64_t epoch;
 
     wire_copy(o->peer, sizeof o->peer, wire_text(peer));
     mailbox_address_of(h->mailbox, peer, o->inbox);
-    o->epoch = o->question = epoch_of_link(h->epoch, o->peer);
+    /* Each link has its own epoch, so that a receiver started with another's database cannot
+     * find its cursor in our log by chance. */
+    epoch = hash_name(h->epoch, o->peer) & INT64_MAX;
+    o->epoch = o->question = epoch ? epoch : 1;
     o->next = o->floor = 1;
     o->ask_wait_ms = ASK_FIRST_MS;
     buf_init(&o->turn.messages, TURN_KEPT_MAX_BYTES);
     h->out = gr_realloc(h->out, (h->out_count + 1) * sizeof *h->out);
     h->out[h->out_count++] = o;
     return o;
-}
-
-static struct link_in *in_new(struct links *h, const char *peer)
-{
-    struct link_in *i = gr_alloc(sizeof *i);
-
-    wire_copy(i->peer, sizeof i->peer, wire_text(peer));
-    h->in = gr_realloc(h->in, (h->in_count + 1) * sizeof *h->in);
-    h->in[h->in_count++] = i;
-    return i;
 }
 
 struct link_out *link_out_known(struct links *h, const char *peer)
@@ -75,7 +60,13 @@ struct link_in *link_in_named(struct links *h, const char *peer)
 {
     struct link_in *i = link_in_known(h, peer);
 
-    return i ? i : in_new(h, peer);
+    if (i)
+        return i;
+    i = gr_alloc(sizeof *i);
+    wire_copy(i->peer, sizeof i->peer, wire_text(peer));
+    h->in = gr_realloc(h->in, (h->in_count + 1) * sizeof *h->in);
+    h->in[h->in_count++] = i;
+    return i;
 }
 
 static int64_t returned_link(struct links *h, stmt *s)
@@ -128,42 +119,36 @@ void links_fini(struct links *h)
     free(h->in);
 }
 
-static struct link_state out_link(const struct link_out *o)
-{
-    return (struct link_state){
-        .peer = o->peer,
-        .inbox = o->inbox,
-        .out = true,
-        .window = o->sent > o->cursor ? o->sent - o->cursor : 0,
-        .next = o->next,
-        .done = o->cursor,
-        .rewinds = o->rewinds,
-        .heard_ms = o->heard_ms};
-}
-
-static struct link_state in_link(const struct link_in *i)
-{
-    return (struct link_state){.peer = i->peer,
-                               .inbox = i->inbox,
-                               .next = i->taken,
-                               .done = i->n,
-                               .lost = i->lost,
-                               .rewinds = i->rewinds,
-                               .unprocessable = i->unprocessable,
-                               .heard_ms = i->heard_ms};
-}
-
 bool links_each(struct links *h, int *at, struct link_state *link)
 {
     size_t k = (size_t)(*at)++;
 
     if (k < h->out_count) {
-        *link = out_link(h->out[k]);
+        const struct link_out *o = h->out[k];
+
+        *link = (struct link_state){
+            .peer = o->peer,
+            .inbox = o->inbox,
+            .out = true,
+            .window = o->sent > o->cursor ? o->sent - o->cursor : 0,
+            .next = o->next,
+            .done = o->cursor,
+            .rewinds = o->rewinds,
+            .heard_ms = o->heard_ms};
         return true;
     }
     k -= h->out_count;
     if (k < h->in_count) {
-        *link = in_link(h->in[k]);
+        const struct link_in *i = h->in[k];
+
+        *link = (struct link_state){.peer = i->peer,
+                                    .inbox = i->inbox,
+                                    .next = i->taken,
+                                    .done = i->n,
+                                    .lost = i->lost,
+                                    .rewinds = i->rewinds,
+                                    .unprocessable = i->unprocessable,
+                                    .heard_ms = i->heard_ms};
         return true;
     }
     return false;

@@ -115,22 +115,20 @@ void links_restored(struct links *h)
     }
 }
 
-/* The cursor of a kept log waits for a turn that writes rows anyway: an old cursor
- * costs some frames at the next start, and an fsync for the cursor alone delays
- * everything that waits for the next commit. */
-static bool is_to_store(const struct links *h, const struct link_out *o)
-{
-    return o->dirty || (o->moved_ms && (db_dirty(h->db) ||
-                                        mono_ms() - o->moved_ms >= CURSOR_MS));
-}
-
 void links_work(struct links *h)
 {
     for (size_t k = 0; k < h->in_count; k++)
         link_in_store(h, h->in[k]);
-    for (size_t k = 0; k < h->out_count; k++)
-        if (is_to_store(h, h->out[k]))
-            link_log_store(h, h->out[k]);
+    for (size_t k = 0; k < h->out_count; k++) {
+        struct link_out *o = h->out[k];
+
+        /* The cursor of a kept log waits for a turn that writes rows anyway: an old cursor
+         * costs some frames at the next start, and an fsync for the cursor alone delays
+         * everything that waits for the next commit. */
+        if (o->dirty || (o->moved_ms && (db_dirty(h->db) ||
+                                         mono_ms() - o->moved_ms >= CURSOR_MS)))
+            link_log_store(h, o);
+    }
     h->taken_count = 0;
     h->taken_bytes = 0;
     h->applied_us = 0;

@@ -11,22 +11,17 @@ static struct {
 } said[UNKNOWN_VERSIONS_MAX];
 static size_t said_count;
 
-static bool was_said(const char *peer, const struct wire_head *head)
-{
-    for (size_t i = 0; i < said_count; i++)
-        if (said[i].kind == head->kind && said[i].version == head->version &&
-            strcmp(said[i].peer, peer) == 0)
-            return true;
-    return false;
-}
-
 void unknown_version_warn(struct bytes peer, const struct wire_head *head)
 {
     char name[NAME_MAX_BYTES + 1];
 
     wire_copy(name, sizeof name, peer);
-    if (said_count == UNKNOWN_VERSIONS_MAX || was_said(name, head))
+    if (said_count == UNKNOWN_VERSIONS_MAX)
         return;
+    for (size_t i = 0; i < said_count; i++)
+        if (said[i].kind == head->kind && said[i].version == head->version &&
+            strcmp(said[i].peer, name) == 0)
+            return;
     memcpy(said[said_count].peer, name, sizeof name);
     said[said_count].kind = head->kind;
     said[said_count++].version = head->version;
