@@ -36,13 +36,6 @@ struct prospect {
     char why[300];
 };
 
-static bool is_silent(const struct sequencer *q,
-                      const struct deliverer_peer *owner)
-{
-    return !owner->heartbeat_ms ||
-           q->d.loop.mono_ms - owner->heartbeat_ms > SILENT_MS;
-}
-
 static void look_at_lane(struct sequencer *q, const struct endpoint *e,
                          const struct delivery *d, struct prospect *p)
 {
@@ -90,7 +83,8 @@ static struct prospect prospect_of(struct sequencer *q,
         p.result = "no_deliverer";
         snprintf(p.why, sizeof p.why,
                  "no deliverer is running: the attempt follows when one runs");
-    } else if (is_silent(q, e->owner)) {
+    } else if (!e->owner->heartbeat_ms ||
+               q->d.loop.mono_ms - e->owner->heartbeat_ms > SILENT_MS) {
         p.result = "no_deliverer";
         snprintf(p.why, sizeof p.why,
                  "%s does not respond: the attempt follows when it runs again, "

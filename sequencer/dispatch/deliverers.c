@@ -77,18 +77,6 @@ static void keep_unconfigured(struct deliverer_peer *d,
         d->unconfigured[i] = get_le64(p);
 }
 
-/* A deliverer with another database has lost the tasks of its grants. */
-static void judge_disk(struct sequencer *q, struct deliverer_peer *d,
-                       uint64_t store)
-{
-    if (d->store == store)
-        return;
-    if (d->store)
-        grants_end_all(q, d, "new_database");
-    d->store = store;
-    store_deliverer_set(q->store, d->name, store);
-}
-
 /* Since when has it sent heartbeats without a break, and is it leaving? */
 static void judge_health(struct sequencer *q, struct deliverer_peer *d,
                          uint64_t epoch, int64_t now)
@@ -122,7 +110,12 @@ void deliverers_heartbeat(struct sequencer *q, const struct wire_heartbeat *b)
         return;
     wire_copy(name, sizeof name, b->from);
     d = deliverer_find_or_add(q, name);
-    judge_disk(q, d, b->store);
+    if (d->store != b->store) {
+        if (d->store) /* the tasks of its grants are lost */
+            grants_end_all(q, d, "new_database");
+        d->store = b->store;
+        store_deliverer_set(q->store, d->name, b->store);
+    }
     /* If the two heartbeats are further apart, the deliverer or the sequencer was down or
      * suspended in between. */
     if (d->heartbeat_ms && now - d->heartbeat_ms <= grant_lease_ms())

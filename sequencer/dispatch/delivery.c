@@ -250,17 +250,6 @@ static void leave_window(struct endpoint *e)
         e->owner->in_window--;
 }
 
-/* A delivery becomes final. It keeps its grant if the deliverer has a copy to drop. */
-static void drop_copy(struct sequencer *q, struct endpoint *e,
-                      struct delivery *d, bool reported)
-{
-    if (reported || !delivery_is_out(e, d))
-        d->grant_id = 0;
-    else
-        links_put(q->d.links, e->owner->name, WIRE_KIND_DROPPED,
-                  delivery_ref(d->event, e->id));
-}
-
 /* `task`: the message; empty: it is made of the rows when it is sent. */
 static void queue_task(struct sequencer *q, struct endpoint *e, int64_t event,
                        int status, struct bytes task)
@@ -275,24 +264,13 @@ static void queue_task(struct sequencer *q, struct endpoint *e, int64_t event,
 
 /* ---- new ones ---- */
 
-static struct bytes encode_task(struct sequencer *q, struct endpoint *e,
-                                const struct event_row *ev,
-                                const struct delivery *d,
-                                const struct event_content *content)
-{
-    struct buf *task = &q->deliveries->task;
-
-    if (!content)
-        return (struct bytes){NULL, 0};
-    buf_reset(task);
-    dispatch_encode_task(q, e, ev, d, content, task);
-    return (struct bytes){task->data, task->failed ? 0 : task->len};
-}
-
 void delivery_add(struct sequencer *q, struct endpoint *e, struct workspace *ws,
                   struct delivery *d, const struct event_row *ev,
                   const struct event_content *content)
 {
+    struct buf *task = &q->deliveries->task;
+    struct bytes message = {NULL, 0};
+
     d->endpoint = e->id;
     d->status = DELIVERY_WAITING;
     d->lane = lanes_of(e, ws);
@@ -301,8 +279,12 @@ void delivery_add(struct sequencer *q, struct endpoint *e, struct workspace *ws,
         d->status = DELIVERY_IN_FLIGHT;
         d->grant_id = e->grant;
         d->out_n = links_next(q->d.links, e->owner->name);
-        queue_task(q, e, d->event, d->status,
-                   encode_task(q, e, ev, d, content));
+        if (content) {
+            buf_reset(task);
+            dispatch_encode_task(q, e, ev, d, content, task);
+            message = (struct bytes){task->data, task->failed ? 0 : task->len};
+        }
+        queue_task(q, e, d->event, d->status, message);
     } else {
         e->waiting = e->waiting || !d->behind;
     }
@@ -390,8 +372,12 @@ void delivery_move(struct sequencer *q, struct endpoint *e, struct delivery *d,
     } else if (!is_open(to)) {
         d->behind = false;
         d->next_ms = 0;
-        if (was_open) /* else its deliverer has been told to drop its copy */
-            drop_copy(q, e, d, why->reported);
+        /* If it was final before, its deliverer already drops its copy. */
+        if (was_open && (why->reported || !delivery_is_out(e, d)))
+            d->grant_id = 0;
+        else if (was_open) /* it keeps its grant until the copy is dropped */
+            links_put(q->d.links, e->owner->name, WIRE_KIND_DROPPED,
+                      delivery_ref(d->event, e->id));
     }
     if (to == DELIVERY_DEAD) {
         set_text(&d->reason, why->reason);

@@ -107,13 +107,6 @@ static int dead_letter_waiting(struct sequencer *q, struct endpoint *e, int max)
     return n;
 }
 
-/* Deliveries wait because its window is full. */
-static bool is_crowded(const struct endpoint *e)
-{
-    return e->waiting && e->grant && e->settings &&
-           e->in_window >= e->window.size;
-}
-
 /* serve() has something to do for it. */
 static bool has_deliveries_to_send(const struct sequencer *q,
                                    const struct endpoint *e)
@@ -176,8 +169,12 @@ int dispatch_work(struct sequencer *q)
     busy = 0;
     q->crowded = false;
     for (size_t i = 0; i < count; i++) {
-        q->crowded = q->crowded || is_crowded(&q->endpoints[i]);
-        busy += has_deliveries_to_send(q, &q->endpoints[i]);
+        const struct endpoint *e = &q->endpoints[i];
+
+        /* Deliveries wait because its window is full. */
+        q->crowded |= e->waiting && e->grant && e->settings &&
+                      e->in_window >= e->window.size;
+        busy += has_deliveries_to_send(q, e);
     }
     return busy ? 0 : -1;
 }

@@ -21,16 +21,6 @@ static int64_t max(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static void measure_rate(struct dispatch_window *w, int64_t took_ms)
-{
-    int64_t now = w->ended * SECOND_MS / took_ms;
-
-    if (now >= w->per_s)
-        w->per_s = now;
-    else
-        w->per_s -= (w->per_s - now + SMOOTHING - 1) / SMOOTHING;
-}
-
 static void set_size(struct dispatch_window *w, int64_t round_trip_ms,
                      int max_in_flight)
 {
@@ -48,8 +38,14 @@ void window_look(struct dispatch_window *w, int64_t now_ms,
 {
     if (w->looked_ms && now_ms - w->looked_ms < WINDOW_LOOK_MS)
         return;
-    if (w->looked_ms)
-        measure_rate(w, now_ms - w->looked_ms);
+    if (w->looked_ms) {
+        int64_t now = w->ended * SECOND_MS / (now_ms - w->looked_ms);
+
+        if (now >= w->per_s)
+            w->per_s = now;
+        else
+            w->per_s -= (w->per_s - now + SMOOTHING - 1) / SMOOTHING;
+    }
     w->ended = 0;
     w->looked_ms = now_ms;
     set_size(w, round_trip_ms, max_in_flight);

@@ -50,21 +50,19 @@ static void on_dead(struct sequencer *q, struct report *p)
     free(reason);
 }
 
-/* Its attempt was made before an operator sent the event again, so it is not a response to
- * that. */
-static bool is_from_before(const struct report *p)
-{
-    return p->d.action_id && !p->present && p->d.status < DELIVERY_DELIVERED &&
-           (int64_t)p->r->attempts <= p->d.earlier;
-}
-
 /* Whether its outcome counts. Under an ended grant only a success counts. A report that a copy
  * was dropped is about a final delivery; if the delivery is open again, the present copy
  * was dispatched later, and the report is ignored. */
 static bool counts(const struct report *p)
 {
+    /* Its attempt was made before an operator sent the event again, so it is not a response to
+     * that. */
+    bool from_before = p->d.action_id && !p->present &&
+                       p->d.status < DELIVERY_DELIVERED &&
+                       (int64_t)p->r->attempts <= p->d.earlier;
+
     if (p->r->outcome == OUTCOME_DELIVERED)
-        return p->d.status != DELIVERY_DELIVERED && !is_from_before(p);
+        return p->d.status != DELIVERY_DELIVERED && !from_before;
     if (p->r->outcome == OUTCOME_RETURNED && wire_is(p->r->reason, "dropped"))
         return false;
     return p->present;

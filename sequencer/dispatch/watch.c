@@ -39,21 +39,6 @@ static bool may_ask(const struct sequencer *q, const struct endpoint *e)
            links_backlog(q->d.links, e->owner->name) < BACKLOG_MAX;
 }
 
-static void ask(struct sequencer *q, struct endpoint *e,
-                const struct out_row *r)
-{
-    bool late = r->status != DELIVERY_RETRYING ||
-                r->next_ms < q->d.loop.now_ms - watch_after_ms(q);
-
-    if (!late || r->out_n >= e->owner->watch_n)
-        return;
-    /* If the delivery is final, the deliverer has a copy to drop: send `dropped` again. */
-    links_put(q->d.links, e->owner->name,
-              r->status < DELIVERY_DELIVERED ? WIRE_KIND_CHECK
-                                             : WIRE_KIND_DROPPED,
-              delivery_ref(r->event, e->id));
-}
-
 /* Returns how many rows it looked at. */
 static int look(struct sequencer *q, struct endpoint *e, int max)
 {
@@ -63,8 +48,18 @@ static int look(struct sequencer *q, struct endpoint *e, int max)
     if (max > ROWS_AT_ONCE)
         max = ROWS_AT_ONCE;
     n = store_out_after(q->store, e->id, e->grant, &e->watched, max, rows);
-    for (int i = 0; i < n; i++)
-        ask(q, e, &rows[i]);
+    for (int i = 0; i < n; i++) {
+        const struct out_row *r = &rows[i];
+        bool late = r->status != DELIVERY_RETRYING ||
+                    r->next_ms < q->d.loop.now_ms - watch_after_ms(q);
+
+        /* If the delivery is final, the deliverer has a copy to drop: send `dropped` again. */
+        if (late && r->out_n < e->owner->watch_n)
+            links_put(q->d.links, e->owner->name,
+                      r->status < DELIVERY_DELIVERED ? WIRE_KIND_CHECK
+                                                     : WIRE_KIND_DROPPED,
+                      delivery_ref(r->event, e->id));
+    }
     e->watched = n < max ? (struct out_row){0} : rows[n - 1];
     return n;
 }

@@ -6,26 +6,21 @@
 #include "store.h"
 #include <string.h>
 
-static bool is_of_source(struct sequencer *q, int64_t n, const char *source)
-{
-    struct event_row earlier = {0};
-    bool same = n && store_event(q->store, n, &earlier) &&
-                strcmp(earlier.source, source) == 0;
-
-    event_fini(&earlier);
-    return same;
-}
-
 /* The event that had this key before; 0: there is none. */
 static int64_t find_key(struct sequencer *q, const struct parsed_key *k,
                         const struct event_row *ev)
 {
     int64_t n = keys_find(q->keys, k->key, ev->received_ms, k->ttl_ms, ev->n);
+    struct event_row earlier = {0};
 
     if (n || !k->was_shared)
         return n;
     n = keys_find(q->keys, k->shared, ev->received_ms, k->ttl_ms, ev->n);
-    return is_of_source(q, n, ev->source) ? n : 0;
+    if (!n || !store_event(q->store, n, &earlier) ||
+        strcmp(earlier.source, ev->source) != 0)
+        n = 0;
+    event_fini(&earlier);
+    return n;
 }
 
 static bool has_key_of_type(const struct dedupe *d)

@@ -247,26 +247,21 @@ static void drop(struct keys *k, size_t i)
     k->count--;
 }
 
-/* For how long a key of this generation is kept, at most. Classes for more than 8 days have no
- * useful limit: for them count from when the generation was made, or all downtime since the
- * installation would be added. */
-static int64_t kept_ms(const struct generation *g)
-{
-    int64_t ttl_ms = key_class_ttl_ms(g->class);
-    int64_t keep_ms = g->expires_ms - g->made_ms;
-
-    if (keep_ms < KEPT_MIN_MS)
-        keep_ms = KEPT_MIN_MS;
-    return keep_ms < ttl_ms ? keep_ms : ttl_ms;
-}
-
 /* Its last key has expired both by the receive times of events still to come (`done_ms`) and by
  * the time in which this process ran. */
 static bool has_expired(const struct generation *g, const struct retention *r,
                         int64_t now_ms, int64_t done_ms)
 {
-    int64_t keep_ms = kept_ms(g);
+    /* For how long a key of this generation is kept, at most. Classes for more than 8 days have
+     * no useful limit: for them count from when the generation was made, or all downtime since
+     * the installation would be added. */
+    int64_t ttl_ms = key_class_ttl_ms(g->class);
+    int64_t keep_ms = g->expires_ms - g->made_ms;
 
+    if (keep_ms < KEPT_MIN_MS)
+        keep_ms = KEPT_MIN_MS;
+    if (keep_ms > ttl_ms)
+        keep_ms = ttl_ms;
     return g->closed && g->expires_ms < done_ms &&
            g->expires_ms < retention_before(r, now_ms, keep_ms) + keep_ms;
 }

@@ -163,14 +163,6 @@ static void refuse(struct parsed_event *f, const char *what, const char *why)
     f->refused = f->why;
 }
 
-static bool all_digits(const char *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!isdigit((unsigned char)p[i]))
-            return false;
-    return n > 0;
-}
-
 /* The digits after a point, as millionths; moves *p past them. */
 static int64_t millionths(const char **p)
 {
@@ -225,8 +217,8 @@ static void find_position(const struct source *source, struct subject *subject,
         refuse(f, what,
                "the value is not a time (RFC 3339, or "
                "a number since 1970)");
-    } else if (!by_time &&
-               (text.len > 18 || !all_digits(text.data, text.len))) {
+    } else if (!by_time && (!text.len || text.len > 18 ||
+                            strspn(text.data, "0123456789") != text.len)) {
         refuse(f, what, "the value is not a number from 0 to 10^18");
     } else {
         if (!by_time)

@@ -12,26 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Percent-encode all but the unreserved characters of RFC 3986. */
-static void put_escaped(struct buf *out, const char *text)
+static void put_value(struct buf *out, const json_t *body, const char *name,
+                      size_t n)
 {
-    for (; *text; text++) {
+    const json_t *v = json_object_getn(body, name, n);
+    const char *text = json_string_value(v); /* NULL: it is not a string */
+
+    if (json_is_integer(v))
+        buf_printf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+    /* Percent-encode all but the unreserved characters of RFC 3986. */
+    for (; text && *text; text++) {
         if (isalnum((unsigned char)*text) || strchr("-._~", *text))
             buf_put(out, text, 1);
         else
             buf_printf(out, "%%%02X", (unsigned char)*text);
     }
-}
-
-static void put_value(struct buf *out, const json_t *body, const char *name,
-                      size_t n)
-{
-    const json_t *v = json_object_getn(body, name, n);
-
-    if (json_is_integer(v))
-        buf_printf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
-    else if (json_is_string(v))
-        put_escaped(out, json_string_value(v));
 }
 
 /* ---- values that would change the path ---- */

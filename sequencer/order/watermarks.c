@@ -130,17 +130,6 @@ void watermarks_event(struct watermarks *w, const char *from,
         ingress->received_ms = received_ms;
 }
 
-/* The last number received by the link from this ingress. */
-static uint64_t taken_of(const struct watermarks *w, const char *name)
-{
-    struct link_state link;
-
-    for (int at = 0; links_each(w->q->d.links, &at, &link);)
-        if (!link.out && strcmp(link.peer, name) == 0)
-            return link.next;
-    return 0;
-}
-
 void watermarks_take(struct watermarks *w, const struct wire_watermark *s)
 {
     char name[NAME_MAX_BYTES + 1];
@@ -161,32 +150,19 @@ void watermarks_take(struct watermarks *w, const struct wire_watermark *s)
 
 static void confirm(struct watermarks *w, struct ingress_mark *ingress)
 {
-    if (!ingress->response_next ||
-        taken_of(w, ingress->name) + 1 < ingress->response_next)
+    struct link_state link;
+    uint64_t taken = 0; /* the last number received by the link from it */
+
+    if (!ingress->response_next)
+        return;
+    for (int at = 0; !taken && links_each(w->q->d.links, &at, &link);)
+        if (!link.out && strcmp(link.peer, ingress->name) == 0)
+            taken = link.next;
+    if (taken + 1 < ingress->response_next)
         return;
     if (ingress->confirmed_clock < ingress->response_clock)
         ingress->confirmed_clock = ingress->response_clock;
     ingress->response_next = 0;
-}
-
-/* How long it has not responded while it was asked. */
-static int64_t silent_ms(const struct watermarks *w,
-                         const struct ingress_mark *ingress)
-{
-    int64_t since = ingress->heard_ms > w->since_ms ? ingress->heard_ms
-                                                    : w->since_ms;
-
-    return awake(w) - since;
-}
-
-static void forget(struct watermarks *w, struct ingress_mark *ingress)
-{
-    log_warn(NULL,
-             "an ingress process has not responded for too long; gaps no "
-             "longer wait for it",
-             LS("ingress", ingress->name), LI("silent_ms", FORGOTTEN_MS));
-    store_ingress_drop(w->q->order, ingress->name);
-    *ingress = w->all[--w->count];
 }
 
 /* true: all ingress processes respond. */
@@ -196,7 +172,10 @@ static bool look(struct watermarks *w)
 
     for (size_t i = 0; i < w->count; i++) {
         struct ingress_mark *ingress = &w->all[i];
-        int64_t silent = silent_ms(w, ingress);
+        /* How long it has not responded while it was asked. */
+        int64_t silent = awake(w) - (ingress->heard_ms > w->since_ms
+                                         ? ingress->heard_ms
+                                         : w->since_ms);
 
         confirm(w, ingress);
         if (silent <= SILENT_MS)
@@ -208,10 +187,15 @@ static bool look(struct watermarks *w)
                      "missing events, so gaps wait for it",
                      LS("ingress", ingress->name));
         ingress->missed = true;
-        if (silent > FORGOTTEN_MS) {
-            forget(w, ingress);
-            i--;
-        }
+        if (silent <= FORGOTTEN_MS)
+            continue;
+        log_warn(NULL,
+                 "an ingress process has not responded for too long; gaps no "
+                 "longer wait for it",
+                 LS("ingress", ingress->name), LI("silent_ms", FORGOTTEN_MS));
+        store_ingress_drop(w->q->order, ingress->name);
+        *ingress = w->all[--w->count];
+        i--;
     }
     return all;
 }

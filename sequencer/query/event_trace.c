@@ -291,22 +291,6 @@ static void add_event_itself(struct trace *t, const struct event_row *e)
 
 enum { WHY_MAX_BYTES = 4096, UNROUTED_SHOWN = 20 };
 
-/* The event for route_is_subscribed(). If its body is gone, conditions on it cannot be judged
- * any more. */
-static void subject_of(struct trace *t, const struct event_row *e,
-                       struct subject *s)
-{
-    *s = (struct subject){
-        .source = e->source, .type = e->type, .workspace = e->workspace};
-    s->gone = !store_body(t->q->store, e->n, &s->headers, &s->body);
-}
-
-static void subject_done(struct trace *t, struct subject *s)
-{
-    subject_fini(s);
-    store_body_done(t->q->store);
-}
-
 static const char *as_of(const struct trace *t, const struct event_row *e)
 {
     return routed_ms(e) < t->q->config_since_ms
@@ -381,10 +365,14 @@ static void add_endpoint_stops(struct trace *t, const struct event_row *e,
 static void add_routes(struct trace *t, const struct event_row *e)
 {
     const struct settings *s = t->q->d.settings;
-    struct subject subject;
+    /* The event for route_is_subscribed(). If its body is gone, conditions on it cannot be
+     * judged any more. */
+    struct subject subject = {
+        .source = e->source, .type = e->type, .workspace = e->workspace};
     size_t unrouted = 0;
 
-    subject_of(t, e, &subject);
+    subject.gone = !store_body(t->q->store, e->n, &subject.headers,
+                               &subject.body);
     for (size_t i = 0; i < t->q->endpoint_count; i++) {
         const struct endpoint *to = &t->q->endpoints[i];
         struct delivery d;
@@ -405,21 +393,11 @@ static void add_routes(struct trace *t, const struct event_row *e)
     if (unrouted > UNROUTED_SHOWN)
         add_line(t, routed_ms(e), "and not to %zu other endpoints",
                  unrouted - UNROUTED_SHOWN);
-    subject_done(t, &subject);
+    subject_fini(&subject);
+    store_body_done(t->q->store);
 }
 
 /* ---- attempts and deliveries ---- */
-
-static json_t *attempt_json(int64_t n, int64_t at_ms, int64_t duration_ms,
-                            int64_t http_status, const char *error,
-                            const char *deliverer)
-{
-    return json_pack(
-        "{s:I,s:o,s:o,s:o,s:I,s:o}", "n", (json_int_t)n, "at", json_time(at_ms),
-        "http_status", json_number_or_null(http_status), "error",
-        json_text_or_null(error), "duration_ms", (json_int_t)duration_ms,
-        "deliverer", json_text_or_null(deliverer));
-}
 
 static void on_attempt(void *arg, int64_t n, int64_t at_ms, int64_t duration_ms,
                        int64_t http_status, const char *error,
@@ -428,8 +406,12 @@ static void on_attempt(void *arg, int64_t n, int64_t at_ms, int64_t duration_ms,
     struct trace *t = arg;
 
     json_array_append_new(
-        t->attempts,
-        attempt_json(n, at_ms, duration_ms, http_status, error, deliverer));
+        t->attempts, json_pack("{s:I,s:o,s:o,s:o,s:I,s:o}", "n", (json_int_t)n,
+                               "at", json_time(at_ms), "http_status",
+                               json_number_or_null(http_status), "error",
+                               json_text_or_null(error), "duration_ms",
+                               (json_int_t)duration_ms, "deliverer",
+                               json_text_or_null(deliverer)));
     if (*error)
         add_tried(t, at_ms, "attempt %lld at %s by %s: %s", (long long)n,
                   t->endpoint, deliverer, error);

@@ -168,13 +168,6 @@ static int status_of(const char *name)
     return ANY;
 }
 
-static bool has_endpoint(struct sequencer *q, const struct query *w,
-                         const struct event_row *e)
-{
-    return !w->endpoint ||
-           (w->only && delivery_exists(q->deliveries, e->n, w->only));
-}
-
 static void add_event(struct sequencer *q, const struct query *w,
                       const struct event_row *e, json_t *list)
 {
@@ -182,7 +175,10 @@ static void add_event(struct sequencer *q, const struct query *w,
 
     if (!takes(w->source, e->source) || !takes(w->type, e->type) ||
         !takes(w->workspace, e->workspace) || e->received_ms < w->since_ms ||
-        e->received_ms >= w->until_ms || !has_endpoint(q, w, e))
+        e->received_ms >= w->until_ms)
+        return;
+    if (w->endpoint &&
+        (!w->only || !delivery_exists(q->deliveries, e->n, w->only)))
         return;
     end = store_event_end(q->store, e->n);
     if (!w->status || strcmp(w->status, event_status_name(e, end)) == 0)
@@ -306,17 +302,15 @@ json_t *events_search(void *self, json_t *args, char why[200])
 
 /* ---- deliveries ---- */
 
-static bool has_status(const struct query *w, int status)
-{
-    return !w->status ||
-           (strcmp(w->status, "open") == 0
-                ? status < DELIVERY_DELIVERED
-                : strcmp(w->status, delivery_status_name(status)) == 0);
-}
-
 static bool is_match(const struct query *w, const struct found_row *r)
 {
-    return has_status(w, r->status) && takes(w->endpoint, r->endpoint) &&
+    bool has_status = !w->status ||
+                      (strcmp(w->status, "open") == 0
+                           ? r->status < DELIVERY_DELIVERED
+                           : strcmp(w->status,
+                                    delivery_status_name(r->status)) == 0);
+
+    return has_status && takes(w->endpoint, r->endpoint) &&
            takes(w->workspace, r->workspace) && takes(w->source, r->source) &&
            takes(w->type, r->type) && r->received_ms >= w->since_ms &&
            r->received_ms < w->until_ms;

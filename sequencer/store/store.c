@@ -582,19 +582,6 @@ void store_bodies_undo(struct store *s)
     s->last_head_id = 0;
 }
 
-/* How many bytes of the headers, at their beginning, belong to this event alone: the expiry of a
- * published one. */
-static size_t own_bytes(struct bytes headers)
-{
-    struct bytes name, value;
-    size_t at = 0;
-
-    return publication_expires_ms(headers) &&
-                   headers_next(headers, &at, &name, &value)
-               ? at
-               : 0;
-}
-
 /* The row in `heads` of these headers, if the event before had the same ones; else 0. */
 static int64_t head_of(struct store *s, struct bytes headers)
 {
@@ -626,10 +613,15 @@ static void drop_head(struct store *s, int64_t head)
 void store_body_add(struct store *s, int64_t event, struct bytes headers,
                     struct bytes body)
 {
-    size_t own = own_bytes(headers);
-    int64_t head = head_of(
-        s, (struct bytes){(const char *)headers.p + own, headers.n - own});
+    struct bytes name, value;
+    size_t own = 0;
+    int64_t head;
 
+    /* Only the expiry of a published event, its first header, belongs to this event alone. */
+    if (publication_expires_ms(headers))
+        headers_next(headers, &own, &name, &value);
+    head = head_of(
+        s, (struct bytes){(const char *)headers.p + own, headers.n - own});
     if (head)
         headers.n = own;
     bind_i64(s->body_add, 1, event);
@@ -928,13 +920,6 @@ static void forget_event(struct store *s, int64_t n)
     store_body_drop(s, n);
 }
 
-/* Rows are in arrival order: stop at the first one that is too young. But go on after
- * one whose time is in the future: then the clock was wrong. */
-static bool is_young(int64_t taken_ms, int64_t now_ms, int64_t before_ms)
-{
-    return taken_ms >= before_ms && taken_ms <= now_ms + DAY_MS;
-}
-
 bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int max,
                  int64_t *at)
 {
@@ -949,7 +934,9 @@ bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int max,
     for (; !young && db_step(s->db, s->purge_look); looked++) {
         int64_t taken_ms = col_i64(s->purge_look, 1);
 
-        young = is_young(taken_ms, now_ms, before_ms);
+        /* Rows are in arrival order: stop at the first one that is too young. But go on
+         * after one whose time is in the future: then the clock was wrong. */
+        young = taken_ms >= before_ms && taken_ms <= now_ms + DAY_MS;
         if (!young)
             *at = col_i64(s->purge_look, 0);
         if (taken_ms < before_ms && !col_i64(s->purge_look, 2))
