@@ -128,15 +128,6 @@ static void look_for_stall(struct ingress *g)
     intake_give_up(g, g->stalled_ms != 0);
 }
 
-static void end_stall(struct ingress *g)
-{
-    if (!g->stalled_ms)
-        return;
-    log_info(NULL, "the disk responds again; accepting events",
-             LI("stalled_ms", mono_ms() - g->stalled_ms));
-    g->stalled_ms = 0;
-}
-
 /* The sequencer was heard lately. */
 static bool responds(struct ingress *g)
 {
@@ -147,12 +138,6 @@ static bool responds(struct ingress *g)
         if (l.out && strcmp(l.peer, SEQUENCER) == 0)
             return l.heard_ms && g->daemon.loop.mono_ms - l.heard_ms < AWAY_MS;
     return false;
-}
-
-/* Events wait for the sequencer, and it takes them. */
-static bool handing_on(struct ingress *g)
-{
-    return links_backlog(g->daemon.links, SEQUENCER) && responds(g);
 }
 
 /* intake_rate_look() limits itself to ten times a second. */
@@ -193,15 +178,6 @@ static int turn_http(struct ingress *g)
                                g->daemon.loop.mono_ms);
 }
 
-/* When ingress stops, batches are stored for half of shutdown_grace; in the rest their clients
- * read which lines were stored. */
-static void end_batches(struct ingress *g)
-{
-    if (g->stopping_ms && g->daemon.loop.mono_ms - g->stopping_ms >=
-                              g->daemon.settings->shutdown_grace_ms / 2)
-        batches_give_up(g, RESPONSE_STOPPING);
-}
-
 int ingress_work(void *self)
 {
     struct ingress *g = self;
@@ -209,12 +185,19 @@ int ingress_work(void *self)
     int http_ms = 0, space_ms, rejects_ms;
     bool group;
 
-    end_stall(g);
+    if (g->stalled_ms)
+        log_info(NULL, "the disk responds again; accepting events",
+                 LI("stalled_ms", mono_ms() - g->stalled_ms));
+    g->stalled_ms = 0;
     if (loop->stopping && !g->stopping_ms) {
         g->stopping_ms = loop->mono_ms;
         http_quiesce(g->http);
     }
-    end_batches(g);
+    /* When ingress stops, batches are stored for half of shutdown_grace; in the rest their
+     * clients read which lines were stored. */
+    if (g->stopping_ms && loop->mono_ms - g->stopping_ms >=
+                              g->daemon.settings->shutdown_grace_ms / 2)
+        batches_give_up(g, RESPONSE_STOPPING);
     g->counts[COUNT_PURGED] += space_work(
         &g->space, &g->store, g->daemon.links, g->daemon.settings,
         &g->daemon.retention, loop->now_ms, loop->mono_ms, &space_ms);
@@ -327,7 +310,10 @@ bool ingress_stopped(void *self)
     if (g->daemon.loop.mono_ms - g->stopping_ms >=
         g->daemon.settings->shutdown_grace_ms)
         return true;
-    return g->stopping_ms && !http_figures(g->http).busy && !handing_on(g);
+    if (!g->stopping_ms || http_figures(g->http).busy)
+        return false;
+    /* Events wait for the sequencer, and it takes them. */
+    return !links_backlog(g->daemon.links, SEQUENCER) || !responds(g);
 }
 
 /* The same judgement as /readyz. When the loop can ask, no write stalls. */

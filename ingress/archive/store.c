@@ -155,23 +155,20 @@ void store_request_done(struct store *s)
     db_done(s->load);
 }
 
-/* Unreadable headers of a damaged row are left out; the sequencer records it all the same. */
-static struct bytes readable(const struct archive_row *row)
-{
-    return row->damaged && !headers_valid(row->headers) ? (struct bytes){"", 0}
-                                                        : row->headers;
-}
-
 void store_put_message(const struct archive_row *row, struct buf *out)
 {
+    /* Unreadable headers of a damaged row are left out; the sequencer records it all the same. */
+    bool readable = !row->damaged || headers_valid(row->headers);
+
     wire_put_accepted(
-        out, &(struct wire_accepted){.event_id = wire_text(row->event_id),
-                                     .source = wire_text(row->source),
-                                     .received_ms = row->received_ms,
-                                     .remote = wire_text(row->remote),
-                                     .headers = readable(row),
-                                     .body = row->body,
-                                     .damaged = row->damaged});
+        out, &(struct wire_accepted){
+                 .event_id = wire_text(row->event_id),
+                 .source = wire_text(row->source),
+                 .received_ms = row->received_ms,
+                 .remote = wire_text(row->remote),
+                 .headers = readable ? row->headers : (struct bytes){"", 0},
+                 .body = row->body,
+                 .damaged = row->damaged});
 }
 
 bool store_load(struct store *s, int64_t n, struct buf *out)

@@ -86,21 +86,16 @@ static void destroy(struct request *r)
     free(r);
 }
 
-/* Requests with rarely used or large buffers are freed. */
-static bool is_reusable(const struct requests *all, const struct request *r)
-{
-    return all->spare_count < SPARE_MAX_COUNT && !r->query.cap &&
-           !r->own_body.cap && !r->lines && r->headers.cap <= SPARE_BUF_BYTES &&
-           r->body.cap <= SPARE_BUF_BYTES;
-}
-
 void request_free(struct requests *all, struct request *r)
 {
     struct request clean;
 
     all->bytes -= (int64_t)r->body.cap;
     hold(all, r, 0);
-    if (!is_reusable(all, r)) {
+    /* Requests with rarely used or large buffers are freed. */
+    if (all->spare_count >= SPARE_MAX_COUNT || r->query.cap ||
+        r->own_body.cap || r->lines || r->headers.cap > SPARE_BUF_BYTES ||
+        r->body.cap > SPARE_BUF_BYTES) {
         destroy(r);
         return;
     }

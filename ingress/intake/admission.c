@@ -18,22 +18,17 @@
 
 enum { US_PER_MS = 1000, US_PER_S = 1000000 };
 
-/* Responds 200 also during a stall, as a restart of ingress would not end it. */
-static void put_stalled(struct ingress *g, struct request *r)
-{
-    buf_printf(&r->own_body,
-               "{\"status\":\"disk_stalled\",\"stalled_ms\":%lld}",
-               (long long)(mono_ms() - g->stalled_ms));
-}
-
 /* /healthz and, if `ready`, /readyz. */
 static enum response admit_probe(struct ingress *g, struct request *r,
                                  bool ready)
 {
     if (strcmp(r->method, "GET") != 0 && strcmp(r->method, "HEAD") != 0)
         return RESPONSE_ONLY_GET;
+    /* /healthz responds 200 also during a stall, as a restart of ingress would not end it. */
     if (!ready && g->stalled_ms)
-        put_stalled(g, r);
+        buf_printf(&r->own_body,
+                   "{\"status\":\"disk_stalled\",\"stalled_ms\":%lld}",
+                   (long long)(mono_ms() - g->stalled_ms));
     if (!ready)
         return RESPONSE_HEALTHY; /* this response shows that HTTP works */
     if (g->daemon.loop.stopping)

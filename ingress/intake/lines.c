@@ -12,16 +12,6 @@ enum {
 
 /* ---- errors as JSON ---- */
 
-static void put_json(struct buf *out, json_t *value)
-{
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-
-    if (text)
-        buf_puts(out, text);
-    free(text);
-    json_decref(value);
-}
-
 /* {"error":{"code","message","line","field"}}; line and field only if known. */
 static void put_error(struct buf *out, enum response a, size_t number,
                       const char *field, const char *why)
@@ -31,13 +21,19 @@ static void put_error(struct buf *out, enum response a, size_t number,
                               why);
     json_t *e = json_pack("{s:s,s:o}", "code", response_facts(a)->code,
                           "message", json_text_of(message));
+    char *text;
 
     if (number)
         json_object_set_new(e, "line", json_integer((json_int_t)number));
     if (*field)
         json_object_set_new(e, "field", json_string(field));
     free(message);
-    put_json(out, json_pack("{s:o}", "error", e));
+    e = json_pack("{s:o}", "error", e);
+    text = json_dumps(e, JSON_COMPACT | JSON_ENCODE_ANY);
+    if (text)
+        buf_puts(out, text);
+    free(text);
+    json_decref(e);
 }
 
 static enum response wrong(struct buf *error, enum response a, size_t number,

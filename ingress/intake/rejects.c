@@ -272,18 +272,6 @@ static void make_space(struct rejects *j, struct ingress *g, int64_t bytes)
     }
 }
 
-static void write_body(struct rejects *j, struct ingress *g,
-                       const struct rejects_of *s, const struct reject *e)
-{
-    struct bytes body = {e->body.data, e->body.len};
-
-    if (!body.n)
-        return;
-    make_space(j, g, (int64_t)body.n);
-    store_reject_body_add(&g->store, e->id, s->source, e->at_ms, body);
-    count_kept(j, s->source, (int64_t)body.n);
-}
-
 /* Delete old bodies, once a minute. Returns ms until it must be called again, -1: not needed. */
 static int purge(struct rejects *j, struct ingress *g)
 {
@@ -312,13 +300,18 @@ static void write_first(struct rejects *j, struct rejects_of *s,
 {
     const struct reject *e = STAILQ_FIRST(&s->waiting);
     struct reject_row row = row_of(s, e);
+    struct bytes body = {e->body.data, e->body.len};
 
     if (s->last_n < 0)
         s->last_n = store_reject_last(&g->store, s->source);
     row.n = ++s->last_n;
     store_reject_body_replaced(&g->store, s->source, row.n, count_gone, j);
     store_reject(&g->store, &row);
-    write_body(j, g, s, e);
+    if (body.n) {
+        make_space(j, g, (int64_t)body.n);
+        store_reject_body_add(&g->store, e->id, s->source, e->at_ms, body);
+        count_kept(j, s->source, (int64_t)body.n);
+    }
     drop_first(j, s);
 }
 

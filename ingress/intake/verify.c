@@ -201,14 +201,6 @@ static bool has_time(const struct verify *v)
     return v->time.kind != EXPR_NONE || v->form.kind == FORM_KV;
 }
 
-/* Whether to read the time before checking the signature. If it is not part of the signed
- * content, it may be in the body, which is parsed only after the check. */
-static bool time_comes_first(const struct verify *v)
-{
-    return v->time.kind == EXPR_NONE || v->time.kind == EXPR_HEADER ||
-           signature_signs(v->signed_content, "ts");
-}
-
 static enum verification find_time(struct judging *j)
 {
     enum verification verdict = VERDICT_HOLDS;
@@ -344,7 +336,11 @@ static enum verification check_signature(struct judging *j, int *secret)
 
 static enum verification judge(struct judging *j, int *secret)
 {
-    bool first = time_comes_first(j->v);
+    /* Whether to read the time before checking the signature. If it is not part of the signed
+     * content, it may be in the body, which is parsed only after the check. */
+    bool first = j->v->time.kind == EXPR_NONE ||
+                 j->v->time.kind == EXPR_HEADER ||
+                 signature_signs(j->v->signed_content, "ts");
     struct bytes value;
     enum verification verdict;
 

@@ -30,18 +30,6 @@ static char *received_text(struct ingress *g, const struct archived *row)
         producer ? "token" : "secret", (long long)row->secret + 1);
 }
 
-static json_t *timeline(struct ingress *g, const struct archived *row)
-{
-    char *what = received_text(g, row);
-    json_t *out = json_array();
-
-    json_array_append_new(
-        out, json_pack("{s:o,s:s,s:o}", "at", json_time(row->received_ms),
-                       "process", g->daemon.name, "what", json_text_of(what)));
-    free(what);
-    return out;
-}
-
 /* An event that is in the archive under another id only: made by a replay, or one of a request
  * of several. */
 static json_t *replayed_only(struct ingress *g, const char *id, char why[200])
@@ -61,8 +49,9 @@ json_t *trace_event(void *self, json_t *args, char why[200])
     const char *id = json_string_value(json_object_get(args, "id"));
     const char *event = json_string_value(json_object_get(args, "event"));
     struct archived row;
-    json_t *out;
+    json_t *out, *timeline;
     bool handed_on;
+    char *what;
 
     if (!id) {
         snprintf(why, 200,
@@ -72,13 +61,17 @@ json_t *trace_event(void *self, json_t *args, char why[200])
     if (!store_find(&g->store, id, &row))
         return replayed_only(g, id, why);
     handed_on = (uint64_t)row.n <= links_cursor(g->daemon.links, SEQUENCER);
+    what = received_text(g, &row);
+    timeline = json_pack("[{s:o,s:s,s:o}]", "at", json_time(row.received_ms),
+                         "process", g->daemon.name, "what", json_text_of(what));
+    free(what);
     out = json_pack("{s:s,s:s,s:o,s:s,s:I,s:b,s:I,s:o,s:o}", "id", id, "source",
                     row.source, "received_at", json_time(row.received_ms),
                     "remote", row.remote, "body_bytes",
                     (json_int_t)row.body_bytes, "handed_on", handed_on,
                     "secret", (json_int_t)row.secret, "headers",
                     mask_json(g->daemon.settings, row.source, row.headers),
-                    "timeline", timeline(g, &row));
+                    "timeline", timeline);
     store_found_done(&g->store);
     replay_timeline(g, event ? event : id, json_object_get(out, "timeline"));
     return out;
