@@ -152,15 +152,6 @@ static void on_dead(struct dlqd *d, const char *from, const struct wire_dead *m)
 
 /* ---- recovered ---- */
 
-static const char *recovery_text(const struct dead_letter *l)
-{
-    if (!l->endpoint)
-        return "accepted later and routed";
-    return l->state == DEAD_LETTER_REQUEUED
-               ? "delivered after the requeue"
-               : "delivered by an attempt that was still in progress";
-}
-
 static void on_recovered(struct dlqd *d, const struct wire_recovered *m)
 {
     struct dead_letter l = {0};
@@ -170,7 +161,12 @@ static void on_recovered(struct dlqd *d, const struct wire_recovered *m)
     switch (dead_letter_recovered(have ? &l : NULL, m->generation)) {
     case DEAD_LETTER_MOVES:
         l.generation = (int64_t)m->generation;
-        dead_letter_transition(d, &l, DEAD_LETTER_RECOVERED, recovery_text(&l));
+        dead_letter_transition(
+            d, &l, DEAD_LETTER_RECOVERED,
+            !l.endpoint ? "accepted later and routed"
+            : l.state == DEAD_LETTER_REQUEUED
+                ? "delivered after the requeue"
+                : "delivered by an attempt that was still in progress");
         d->metrics[M_MOVED +
                    DEAD_LETTER_RECOVERED]--; /* counted by the transition */
         count(d, DEAD_LETTER_RECOVERED, m->at_ms);
@@ -199,7 +195,7 @@ gr_rc dead_letters_apply(void *self, const char *from, uint64_t n,
     struct wire_recovered recovered;
     struct wire_dead dead;
 
-    (void)n; /* a number is not an identity: links can be set back */
+    (void)n; /* a number is not an identity: links can be rewound */
     switch (wire_kind(msg)) {
     case WIRE_KIND_DEAD:
         if (wire_get_dead(&dead, msg) != GR_OK || !is_storable(&dead))

@@ -39,16 +39,6 @@ static void put(struct template_key *k, const void *p, size_t n)
     k->n += n;
 }
 
-/* In lower case: names that differ only in case are the same. */
-static void put_name(struct template_key *k, struct bytes name)
-{
-    const unsigned char *p = name.p;
-
-    for (size_t i = 0; i < name.n && !k->too_long; i++)
-        put(k, &(char){(char)tolower(p[i])}, 1);
-    put(k, "", 1);
-}
-
 static void put_text(struct template_key *k, struct bytes text)
 {
     uint32_t n = (uint32_t)text.n;
@@ -74,7 +64,12 @@ static void make_key(struct template_key *k, const struct transfer *f)
     put(k, numbers, sizeof numbers);
     put_text(k, t->source);
     while (headers_next(t->headers, &at, &name, &value)) {
-        put_name(k, name);
+        const char *p = name.p;
+
+        /* In lower case: names that differ only in case are the same. */
+        for (size_t i = 0; i < name.n && !k->too_long; i++)
+            put(k, &(char){(char)tolower((unsigned char)p[i])}, 1);
+        put(k, "", 1);
         if (sent_is_constant(name, value))
             put_text(k, value);
     }

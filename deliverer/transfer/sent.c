@@ -21,16 +21,6 @@ static void put(struct buf *out, const char *name, struct bytes value)
         headers_put(out, name, value);
 }
 
-/* A header that the endpoint's configuration adds may be a token. */
-static bool is_secret(const struct endpoint_config *c, const char *name)
-{
-    struct bytes value;
-
-    return headers_secret((struct bytes){name, strlen(name)}) ||
-           headers_get((struct bytes){c->headers, c->headers_bytes}, name,
-                       &value, NULL);
-}
-
 static bool is(struct bytes name, const char *text)
 {
     return name.n == strlen(text) && strncasecmp(name.p, text, name.n) == 0;
@@ -57,13 +47,16 @@ static void put_line(struct buf *out, const struct endpoint_config *c,
 {
     char mark[257] = "=", *name = mark + 1;
     size_t at = strcspn(line, ":;"), from = at + 2;
-    struct bytes value = {line + from, n > from ? n - from : 0};
+    struct bytes value = {line + from, n > from ? n - from : 0}, own;
 
     if (at >= n || at >= sizeof mark - 1 || (!value.n && line[at] == ':'))
         return;
     memcpy(name, line, at);
     name[at] = 0;
-    if (is_secret(c, name)) {
+    /* A header that the endpoint's configuration adds may be a token. */
+    if (headers_secret((struct bytes){name, at}) ||
+        headers_get((struct bytes){c->headers, c->headers_bytes}, name, &own,
+                    NULL)) {
         put(out, name, (struct bytes){"…", strlen("…")});
     } else if (template && !sent_is_constant((struct bytes){name, at}, value)) {
         /* In lower case, so that strangers who choose names make fewer templates. */
