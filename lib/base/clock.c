@@ -26,14 +26,6 @@ static int64_t read_us(clockid_t id)
     return t.tv_sec * 1000000LL + t.tv_nsec / 1000;
 }
 
-static void start(void)
-{
-    clk.wall_us = read_us(CLOCK_REALTIME);
-    clk.boot_us = read_us(CLOCK_BOOTTIME);
-    clk.followed_us = clk.boot_us;
-    clk.started = true;
-}
-
 int64_t mono_us(void)
 {
     return clk.test ? clk.test_ms * 1000 : read_us(CLOCK_BOOTTIME);
@@ -46,8 +38,12 @@ int64_t mono_ms(void)
 
 static int64_t now_us(void)
 {
-    if (!clk.started)
-        start();
+    if (!clk.started) {
+        clk.wall_us = read_us(CLOCK_REALTIME);
+        clk.boot_us = read_us(CLOCK_BOOTTIME);
+        clk.followed_us = clk.boot_us;
+        clk.started = true;
+    }
     return clk.wall_us + (read_us(CLOCK_BOOTTIME) - clk.boot_us);
 }
 

@@ -95,15 +95,6 @@ bool log_has_capacity(enum log_level level)
     return false;
 }
 
-static bool take_capacity(enum log_level level)
-{
-    if (!log_has_capacity(level))
-        return false;
-    if (!unlimited(level))
-        events.left[level == LEVEL_WARN]--;
-    return true;
-}
-
 static void log_suppressed(void)
 {
     uint64_t info = events.suppressed[0], warn = events.suppressed[1];
@@ -191,18 +182,12 @@ static void put_value(struct buf *b, const struct log_field *f)
     put_text(b, f->kind == LOG_TIME ? at : f->text);
 }
 
-static bool is_left_out(const struct log_field *f)
-{
-    return (f->kind == LOG_TEXT && !f->text) ||
-           (f->kind == LOG_TIME && !f->number);
-}
-
 /* false: there is no space for this field in the line. */
 static bool put_field(struct buf *b, struct log_field f)
 {
     size_t at = b->len;
 
-    if (is_left_out(&f))
+    if ((f.kind == LOG_TEXT && !f.text) || (f.kind == LOG_TIME && !f.number))
         return true;
     if (out.json) {
         buf_puts(b, ",");
@@ -288,8 +273,10 @@ void log_write(enum log_level level, const char *event, const char *what,
 {
     struct buf b;
 
-    if (!log_is_on(level) || (event && !take_capacity(level)))
+    if (!log_is_on(level) || (event && !log_has_capacity(level)))
         return;
+    if (event && !unlimited(level))
+        events.left[level == LEVEL_WARN]--;
     pthread_mutex_lock(&lock);
     to_stderr(level, event, what, fields, &b);
     if (level >= LEVEL_WARN && errors.path)
@@ -378,19 +365,15 @@ void log_errors_to(const char *path)
     pthread_mutex_unlock(&lock);
 }
 
-static void try_errors_again(void)
-{
-    pthread_mutex_lock(&lock);
-    if (errors.path)
-        open_errors();
-    pthread_mutex_unlock(&lock);
-}
-
 void log_turn(int64_t mono_ms)
 {
     out.mono_ms = mono_ms;
-    if (errors.failing && mono_ms - errors.tried_ms >= OPEN_AGAIN_MS)
-        try_errors_again();
+    if (errors.failing && mono_ms - errors.tried_ms >= OPEN_AGAIN_MS) {
+        pthread_mutex_lock(&lock);
+        if (errors.path)
+            open_errors();
+        pthread_mutex_unlock(&lock);
+    }
     if (mono_ms - events.since_ms < SECOND_MS)
         return;
     events.since_ms = mono_ms;

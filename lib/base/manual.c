@@ -42,22 +42,16 @@ static void begin_line(struct buf *b, const char *text)
         buf_puts(b, "\\&");
 }
 
-static void date(char out[16])
+void manual_begin(struct buf *b, const char *name, int section,
+                  const char *summary)
 {
     const char *epoch = getenv("SOURCE_DATE_EPOCH");
     time_t at = epoch && *epoch ? (time_t)strtoll(epoch, NULL, 10) : time(NULL);
     struct tm tm;
-
-    gmtime_r(&at, &tm);
-    strftime(out, 16, "%Y-%m-%d", &tm);
-}
-
-void manual_begin(struct buf *b, const char *name, int section,
-                  const char *summary)
-{
     char on[16];
 
-    date(on);
+    gmtime_r(&at, &tm);
+    strftime(on, sizeof on, "%Y-%m-%d", &tm);
     buf_puts(b, ".TH ");
     for (const char *p = name; *p; p++)
         buf_printf(b, "%c", toupper((unsigned char)*p));

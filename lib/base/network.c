@@ -38,14 +38,6 @@ static bool parse_bits(const char *text, int max, int *bits)
     return *bits <= max;
 }
 
-static bool has_bits_behind(const struct cidr *c)
-{
-    for (int bit = c->prefix_bits; bit < 128; bit++)
-        if (c->address[bit / 8] & (0x80 >> bit % 8))
-            return true;
-    return false;
-}
-
 const char *network_parse(struct cidr *out, const char *text)
 {
     size_t n = strcspn(text, "/");
@@ -59,9 +51,11 @@ const char *network_parse(struct cidr *out, const char *text)
     if (text[n] && !parse_bits(text + n + 1, max, &bits))
         return "has no valid prefix length after the slash";
     out->prefix_bits = 128 - max + bits;
-    return has_bits_behind(out) ? "has bits set after its prefix (for "
-                                  "10.1.2.3/8 write 10.0.0.0/8)"
-                                : NULL;
+    for (int bit = out->prefix_bits; bit < 128; bit++)
+        if (out->address[bit / 8] & (0x80 >> bit % 8))
+            return "has bits set after its prefix (for 10.1.2.3/8 write "
+                   "10.0.0.0/8)";
+    return NULL;
 }
 
 void network_put(const struct cidr *network, struct buf *out)

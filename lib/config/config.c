@@ -175,19 +175,13 @@ static void read_matches(const struct reading *r, const char *at,
     free(folder);
 }
 
-static bool star_in_folder(const char *written)
-{
-    const char *star = strchr(written, '*');
-
-    return star && strchr(star, '/');
-}
-
 static void read_included(const struct reading *r, const char *at)
 {
     char *path = conf_beside(r->conf, at), *slash = strrchr(path, '/');
+    const char *star = strchr(at, '*');
     int front = slash ? (int)(slash + 1 - path) : 0;
 
-    if (star_in_folder(at))
+    if (star && strchr(star, '/'))
         conf_error_at(r->conf, at,
                       "* is allowed only in the name of the file, not in the "
                       "name of a folder");
@@ -389,20 +383,16 @@ struct settings *settings_load_part(const char *path, const char *const *keys,
     return loaded(c, s, path, errors);
 }
 
-/* Frees what the profile filled in, which belongs to no key of a table. */
-static void free_source_rest(struct source *s)
-{
-    expr_fini(&s->action);
-    string_list_fini(&s->forward_headers);
-    settings_forget_keys(s);
-}
-
 void settings_free(struct settings *s)
 {
     if (!s)
         return;
-    for (size_t i = 0; i < s->source_count; i++)
-        free_source_rest(&s->sources[i]);
+    for (size_t i = 0; i < s->source_count; i++) {
+        /* The profile filled these in; they belong to no key of a table. */
+        expr_fini(&s->sources[i].action);
+        string_list_fini(&s->sources[i].forward_headers);
+        settings_forget_keys(&s->sources[i]);
+    }
     for (size_t i = 0; i < s->producer_count; i++)
         free(s->producers[i].token_hashes);
     for (size_t i = 0; i < s->backfill_count; i++)

@@ -144,15 +144,6 @@ static void hide_in(struct buf *text, const struct source *source)
     }
 }
 
-static void hide_tokens(const struct mask *m, struct buf *text)
-{
-    if (m->source && is_shared(&m->source->verify))
-        hide_in(text, m->source);
-    for (size_t i = 0; m->settings && i < m->settings->source_count; i++)
-        if (is_shared(&m->settings->sources[i].verify))
-            hide_in(text, &m->settings->sources[i]);
-}
-
 static bool carries_any(const struct mask *m, struct bytes text)
 {
     if (m->source && is_shared(&m->source->verify) && carries(text, m->source))
@@ -174,12 +165,6 @@ static bool hides_field(const void *arg, struct bytes name, struct bytes value)
            (m->for_display && looks_secret(name)) || carries_any(m, value);
 }
 
-static bool starts(struct bytes value, const char *prefix)
-{
-    return prefix && value.n > strlen(prefix) &&
-           memcmp(value.p, prefix, strlen(prefix)) == 0;
-}
-
 /* Keeps the text before a token: its prefix, or the scheme of the credentials. */
 static void put_token(const struct mask *m, struct bytes name,
                       struct bytes value, struct buf *out)
@@ -187,8 +172,9 @@ static void put_token(const struct mask *m, struct bytes name,
     const struct verify *v = m->source ? &m->source->verify : NULL;
     const char *blank = memchr(value.p, ' ', value.n);
 
-    if (v && is_shared(v) && signature_is_in(v, name) &&
-        starts(value, v->prefix))
+    if (v && is_shared(v) && signature_is_in(v, name) && v->prefix &&
+        value.n > strlen(v->prefix) &&
+        memcmp(value.p, v->prefix, strlen(v->prefix)) == 0)
         buf_puts(out, v->prefix);
     else if (has_credentials(name) && blank)
         buf_put(out, value.p, (size_t)(blank - (const char *)value.p) + 1);
@@ -206,7 +192,11 @@ void mask_text(const struct mask *m, struct bytes text, struct buf *out)
     }
     buf_init(&copy, 8 * text.n + 64);
     buf_put(&copy, text.p, text.n);
-    hide_tokens(m, &copy);
+    if (m->source && is_shared(&m->source->verify))
+        hide_in(&copy, m->source);
+    for (size_t i = 0; m->settings && i < m->settings->source_count; i++)
+        if (is_shared(&m->settings->sources[i].verify))
+            hide_in(&copy, &m->settings->sources[i]);
     buf_put(out, copy.data, copy.len);
     buf_fini(&copy);
 }

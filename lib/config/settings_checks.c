@@ -106,15 +106,6 @@ static void check_source_names(struct conf *c, const struct settings *s,
                             s->source_count, "source");
 }
 
-static void check_route(struct conf *c, const struct settings *s,
-                        const struct route *r)
-{
-    check_source_names(c, s, &r->sources);
-    for (size_t i = 0; i < r->endpoints.count; i++)
-        check_reference(c, r->endpoints.items[i], s->endpoints,
-                        sizeof *s->endpoints, s->endpoint_count, "endpoint");
-}
-
 static void check_policy_name(struct conf *c, const struct settings *s,
                               const char *name)
 {
@@ -185,8 +176,15 @@ void settings_check_across(struct conf *c, const struct settings *s,
     check_alerts(c, s);
     for (size_t i = 0; i < s->endpoint_count; i++)
         check_source_names(c, s, &s->endpoints[i].sources);
-    for (size_t i = 0; i < s->route_count; i++)
-        check_route(c, s, &s->routes[i]);
+    for (size_t i = 0; i < s->route_count; i++) {
+        const struct route *r = &s->routes[i];
+
+        check_source_names(c, s, &r->sources);
+        for (size_t k = 0; k < r->endpoints.count; k++)
+            check_reference(c, r->endpoints.items[k], s->endpoints,
+                            sizeof *s->endpoints, s->endpoint_count,
+                            "endpoint");
+    }
 }
 
 void settings_drop_hidden(const struct conf_section *section, void *items,

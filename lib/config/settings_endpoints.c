@@ -30,14 +30,6 @@ static const char *const fixed_headers[] = {
     "content-type",
 };
 
-static bool is_fixed(const char *name)
-{
-    for (size_t i = 0; i < COUNT_OF(fixed_headers); i++)
-        if (strcasecmp(fixed_headers[i], name) == 0)
-            return true;
-    return false;
-}
-
 const char *wrong_header_token(const char *text)
 {
     return headers_name_valid(text) ? NULL : "is not a header name";
@@ -51,25 +43,19 @@ static const char *wrong_header_name(const char *text)
         strncasecmp(text, "webhook-", 8) == 0)
         return "cannot be set: Grapnel itself sets the headers grapnel-* and "
                "webhook-*";
-    if (is_fixed(text))
-        return "cannot be set: this header belongs to the connection or to the "
-               "event's body";
+    for (size_t i = 0; i < COUNT_OF(fixed_headers); i++)
+        if (strcasecmp(fixed_headers[i], text) == 0)
+            return "cannot be set: this header belongs to the connection or to "
+                   "the event's body";
     return NULL;
-}
-
-/* Headers with signatures, in addition to the words of headers_secret(). */
-static bool is_signature(const char *name)
-{
-    size_t n = strlen(name);
-
-    return strcasestr(name, "hmac") ||
-           (n >= 4 && strcasecmp(name + n - 4, "-sig") == 0);
 }
 
 const char *wrong_forward_header(const char *text)
 {
-    if (is_signature(text) ||
-        headers_secret((struct bytes){text, strlen(text)}))
+    size_t n = strlen(text);
+
+    if (headers_secret((struct bytes){text, n}) || strcasestr(text, "hmac") ||
+        (n >= 4 && strcasecmp(text + n - 4, "-sig") == 0))
         return "cannot be forwarded: it is a signature, token or cookie";
     return wrong_header_name(text);
 }

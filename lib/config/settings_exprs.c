@@ -19,20 +19,6 @@ bool settings_read_expr(const struct conf_value *v, struct expr *e)
     return rc == GR_OK;
 }
 
-/* An expression of which the event's own fields are made cannot use these fields. */
-static bool goes_in_circles(const struct expr *e)
-{
-    return e->kind == EXPR_ID || e->kind == EXPR_TYPE ||
-           e->kind == EXPR_WORKSPACE;
-}
-
-static void read_alternative(const struct conf_value *v, struct expr *e)
-{
-    if (settings_read_expr(v, e) && goes_in_circles(e))
-        conf_error(v,
-                   "must be a field of the request, not id, type or workspace");
-}
-
 /* One expression, or a list of which the first with a value counts. */
 static void read_expr(const struct conf_value *v, const struct conf_key *k,
                       void *target)
@@ -50,7 +36,13 @@ static void read_expr(const struct conf_value *v, const struct conf_key *k,
             continue; /* the one before was wrong */
         if (i > 0)
             e = e->other = gr_alloc(sizeof *e);
-        read_alternative(&item, e);
+        if (settings_read_expr(&item, e) &&
+            (e->kind == EXPR_ID || e->kind == EXPR_TYPE ||
+             e->kind ==
+                 EXPR_WORKSPACE)) /* these are made of such expressions */
+            conf_error(
+                &item,
+                "must be a field of the request, not id, type or workspace");
     }
 }
 
@@ -207,16 +199,6 @@ static void read_where(const struct conf_value *v, const struct conf_key *k,
         conf_error(v, "must have at least one field");
 }
 
-static void print_values(struct buf *out, const struct string_list *values)
-{
-    buf_puts(out, "[");
-    for (size_t i = 0; i < values->count; i++) {
-        buf_puts(out, i ? ", " : "");
-        conf_put_text(out, values->items[i]);
-    }
-    buf_puts(out, "]");
-}
-
 static void print_field(struct buf *out, const struct where_field *f)
 {
     struct buf text;
@@ -227,7 +209,14 @@ static void print_field(struct buf *out, const struct where_field *f)
     buf_fini(&text);
     buf_puts(out, ": ");
     if (f->count && f->tests[0].kind == TEST_IN) {
-        print_values(out, &f->tests[0].values);
+        const struct string_list *values = &f->tests[0].values;
+
+        buf_puts(out, "[");
+        for (size_t i = 0; i < values->count; i++) {
+            buf_puts(out, i ? ", " : "");
+            conf_put_text(out, values->items[i]);
+        }
+        buf_puts(out, "]");
         return;
     }
     for (size_t i = 0; i < f->count; i++) {

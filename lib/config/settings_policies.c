@@ -141,12 +141,6 @@ static bool has_status(const struct retry_on *r, int status)
     return r->status[status / 8] >> status % 8 & 1;
 }
 
-static void add_range(struct retry_on *r, int64_t first, int64_t last)
-{
-    for (int64_t i = first; i <= last; i++)
-        r->status[i / 8] |= (uint8_t)(1 << i % 8);
-}
-
 static bool parse_status(const char *text, size_t n, int64_t *status)
 {
     char digits[4];
@@ -187,7 +181,8 @@ static void add_outcome(const struct conf_value *v, struct retry_on *r)
     if (strcmp(text, "network") == 0)
         r->network = true;
     else if (parse_range(text, &first, &last))
-        add_range(r, first, last);
+        for (int64_t i = first; i <= last; i++)
+            r->status[i / 8] |= (uint8_t)(1 << i % 8);
     else
         conf_error(
             v,
@@ -271,23 +266,18 @@ static void check_backoff(const struct conf_value *v,
                        "first_wait is longer than max_wait (default 6h)");
 }
 
-/* Settings that a policy's kind of backoff does not use have no effect. */
-static void drop_unused(struct retry_policy *p)
+static void check_policy(const struct conf_value *v, void *target)
 {
+    struct retry_policy *p = target;
+
+    check_backoff(v, p);
+    /* Settings that this kind of backoff does not use have no effect. */
     if (p->backoff != BACKOFF_EXPONENTIAL) {
         p->factor = 0;
         p->max_wait_ms = 0;
     }
     if (p->backoff == BACKOFF_SCHEDULE)
         p->first_wait_ms = 0;
-}
-
-static void check_policy(const struct conf_value *v, void *target)
-{
-    struct retry_policy *p = target;
-
-    check_backoff(v, p);
-    drop_unused(p);
     if (!conf_has(v, "max_attempts") && !conf_has(v, "max_duration"))
         conf_error(v, "needs max_attempts or max_duration: without a limit, "
                       "retries would never end");

@@ -183,17 +183,6 @@ static void print_start(struct buf *out, const struct conf_key *k,
 static const struct conf_type conf_as_start = {
     .name = "word", .read = read_start, .print = print_start};
 
-/* Settings that the kind of order does not use stay 0. */
-static void fill(struct order *o)
-{
-    if (o->by == ORDER_SEQUENCE && !o->give_up_after_ms)
-        o->give_up_after_ms = 30 * SECOND_MS;
-    if (o->by == ORDER_TIMESTAMP && !o->window_ms)
-        o->window_ms = 2 * SECOND_MS;
-    if (o->by != ORDER_ARRIVAL && !o->buffer)
-        o->buffer = 1000;
-}
-
 static void check_order(const struct conf_value *v, void *target)
 {
     struct order *o = target;
@@ -214,7 +203,13 @@ static void check_order(const struct conf_value *v, void *target)
         conf_error_key(
             v, "allow_private",
             "has no effect without backfill: set backfill, or remove this key");
-    fill(o);
+    /* Settings that the kind of order does not use stay 0. */
+    if (o->by == ORDER_SEQUENCE && !o->give_up_after_ms)
+        o->give_up_after_ms = 30 * SECOND_MS;
+    if (o->by == ORDER_TIMESTAMP && !o->window_ms)
+        o->window_ms = 2 * SECOND_MS;
+    if (o->by != ORDER_ARRIVAL && !o->buffer)
+        o->buffer = 1000;
 }
 
 static const struct conf_key order_keys[] = {

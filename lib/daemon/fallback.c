@@ -20,20 +20,10 @@ struct fallback {
     bool stop;
 };
 
-static void sleep_for(struct fallback *s, int ms)
-{
-    struct timespec until;
-
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)ms * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&s->wake, &s->lock, &until);
-}
-
 static void *fallback_main(void *arg)
 {
     struct fallback *s = arg;
+    struct timespec until;
     bool due;
 
     pthread_mutex_lock(&s->lock);
@@ -41,7 +31,11 @@ static void *fallback_main(void *arg)
         due = s->since_ms && mono_ms() - s->since_ms >= s->patience_ms;
         if (due)
             s->run(s->arg);
-        sleep_for(s, due ? s->every_ms : LOOK_MS);
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += (long)(due ? s->every_ms : LOOK_MS) * 1000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&s->wake, &s->lock, &until);
     }
     pthread_mutex_unlock(&s->lock);
     return NULL;

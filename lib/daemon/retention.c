@@ -72,17 +72,6 @@ void retention_open(struct retention *r, struct db *db, int64_t now_ms)
         log_step(last_ms, now_ms);
 }
 
-static void save(struct retention *r, struct db *db)
-{
-    db_run(db, r->clear);
-    for (int i = 0; i < r->spans.count; i++) {
-        bind_i64(r->add, 1, i);
-        bind_i64(r->add, 2, r->spans.at[i].first_ms);
-        bind_i64(r->add, 3, r->spans.at[i].last_ms);
-        db_run(db, r->add);
-    }
-}
-
 void retention_work(struct retention *r, struct db *db, int64_t now_ms,
                     bool last)
 {
@@ -92,7 +81,13 @@ void retention_work(struct retention *r, struct db *db, int64_t now_ms,
     if (!last && !r->unsaved &&
         ago_ms < (db_dirty(db) ? SAVE_MS : SAVE_IDLE_MS))
         return;
-    save(r, db);
+    db_run(db, r->clear);
+    for (int i = 0; i < r->spans.count; i++) {
+        bind_i64(r->add, 1, i);
+        bind_i64(r->add, 2, r->spans.at[i].first_ms);
+        bind_i64(r->add, 3, r->spans.at[i].last_ms);
+        db_run(db, r->add);
+    }
     r->unsaved = false;
     r->saved_ms = now_ms;
 }
@@ -102,17 +97,12 @@ void retention_undo(struct retention *r)
     r->unsaved = true;
 }
 
-static int64_t both(int64_t now_ms)
-{
-    int64_t system = system_ms();
-
-    return system < now_ms ? system : now_ms;
-}
-
 int64_t retention_before(const struct retention *r, int64_t now_ms,
                          int64_t keep_ms)
 {
-    return spans_before(&r->spans, both(now_ms), keep_ms);
+    int64_t system = system_ms();
+
+    return spans_before(&r->spans, system < now_ms ? system : now_ms, keep_ms);
 }
 
 int64_t retention_after(const struct retention *r, int64_t now_ms,

@@ -306,23 +306,19 @@ static gr_rc put_scanned(struct bytes text, struct buf *out, const char **why)
     return rc;
 }
 
-static enum json_scanned scan(const struct expr *e, struct subject *s,
-                              struct bytes *found)
-{
-    if (s->json_tried)
-        return JSON_SCAN_UNSURE;
-    find_text(s);
-    if (s->scanned_bytes / SCANS_MAX > s->json_text.n)
-        return JSON_SCAN_UNSURE;
-    return json_scan(s->json_text, e->text, found, &s->scanned_bytes);
-}
-
 static gr_rc from_json(const struct expr *e, struct subject *s, struct buf *out,
                        const char **why)
 {
     struct bytes found;
+    enum json_scanned scanned = JSON_SCAN_UNSURE;
 
-    switch (scan(e, s, &found)) {
+    if (!s->json_tried) {
+        find_text(s);
+        if (s->scanned_bytes / SCANS_MAX <= s->json_text.n)
+            scanned = json_scan(s->json_text, e->text, &found,
+                                &s->scanned_bytes);
+    }
+    switch (scanned) {
     case JSON_SCAN_FOUND:
         return put_scanned(found, out, why);
     case JSON_SCAN_ABSENT:

@@ -85,18 +85,15 @@ bool headers_get(struct bytes packed, const char *name, struct bytes *value,
     return found > 0;
 }
 
-static bool is_token_character(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || (c && strchr("!#$%&'*+-.^_`|~", c));
-}
-
 bool headers_name_valid(const char *name)
 {
     if (!*name)
         return false;
     for (; *name; name++)
-        if (!is_token_character(*name))
+        if (!(*name >= 'a' && *name <= 'z') &&
+            !(*name >= 'A' && *name <= 'Z') &&
+            !(*name >= '0' && *name <= '9') &&
+            !strchr("!#$%&'*+-.^_`|~", *name))
             return false;
     return true;
 }

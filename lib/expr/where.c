@@ -39,14 +39,6 @@ static bool read_number(const char *text, struct number *out)
     return !*end && !errno;
 }
 
-/* Below 0, 0 or above 0, like strcmp(). */
-static int compare(const struct number *a, const struct number *b)
-{
-    if (a->whole && b->whole)
-        return a->n < b->n ? -1 : a->n > b->n;
-    return a->d < b->d ? -1 : a->d > b->d;
-}
-
 const char *where_wrong(enum test_kind kind, const char *value)
 {
     struct number n;
@@ -74,7 +66,10 @@ static bool within(enum test_kind kind, const char *bound, const char *value)
 
     if (!read_number(bound, &b) || !read_number(value, &v))
         return false;
-    order = compare(&v, &b);
+    if (v.whole && b.whole)
+        order = v.n < b.n ? -1 : v.n > b.n;
+    else
+        order = v.d < b.d ? -1 : v.d > b.d;
     return kind == TEST_ABOVE      ? order > 0
            : kind == TEST_AT_LEAST ? order >= 0
            : kind == TEST_BELOW    ? order < 0

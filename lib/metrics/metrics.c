@@ -148,16 +148,6 @@ static int label_count(const struct metric_family *f)
     return n;
 }
 
-/* Of the family and the values, each cut as it will be kept. */
-static uint64_t key_of(size_t family, const char *const *labels, int n)
-{
-    uint64_t h = family;
-
-    for (int i = 0; i < n; i++)
-        h = hash_keyed(h, labels[i], strnlen(labels[i], METRIC_LABEL_BYTES));
-    return h;
-}
-
 static bool has_labels(const struct series *s, const char *const *labels, int n)
 {
     for (int i = 0; i < n; i++)
@@ -205,9 +195,12 @@ static struct series *find(struct metrics *m, size_t family,
 {
     struct family *f = &m->families[family];
     int n = label_count(f->is);
-    uint64_t key = key_of(family, labels, n);
+    uint64_t key = family; /* and the values, each cut as it will be kept */
     struct series *s;
 
+    for (int i = 0; i < n; i++)
+        key = hash_keyed(key, labels[i],
+                         strnlen(labels[i], METRIC_LABEL_BYTES));
     for (size_t at = 0; (s = lookup_get(&m->series, key, &at));)
         if (s->family == f->is && has_labels(s, labels, n))
             return s;
@@ -375,16 +368,6 @@ static void put_head(msgpack_packer *pk, const struct metrics *m,
     msgpack_pack_int64(pk, time_ms);
 }
 
-static void put_numbers(msgpack_packer *pk, const struct metrics *m)
-{
-    put_text(pk, "metrics");
-    msgpack_pack_map(pk, m->number_count);
-    for (size_t i = 0; i < m->number_count; i++) {
-        put_text(pk, m->tables.numbers[i].name);
-        msgpack_pack_int64(pk, m->tables.values[i]);
-    }
-}
-
 static void put_abouts(msgpack_packer *pk, const struct metrics *m)
 {
     put_text(pk, "about");
@@ -409,7 +392,12 @@ static void send_frame(struct metrics *m, int64_t time_ms, size_t count)
     buf_reset(&m->frame);
     msgpack_packer_init(&pk, &m->frame, append);
     put_head(&pk, m, time_ms);
-    put_numbers(&pk, m);
+    put_text(&pk, "metrics");
+    msgpack_pack_map(&pk, m->number_count);
+    for (size_t i = 0; i < m->number_count; i++) {
+        put_text(&pk, m->tables.numbers[i].name);
+        msgpack_pack_int64(&pk, m->tables.values[i]);
+    }
     put_abouts(&pk, m);
     put_text(&pk, "series");
     msgpack_pack_array(&pk, count);

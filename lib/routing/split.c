@@ -23,15 +23,6 @@ static size_t count_parts(const char *list)
     return count;
 }
 
-/* Finds the elements of a list. It is valid JSON with `count` of them, so no step can leave
- * the text. */
-static void find_parts(const char *p, struct split *s)
-{
-    p = json_skip_blanks(p);
-    for (size_t i = 0; i < s->count; i++) /* after [ or , */
-        p = json_skip_value(json_skip_blanks(p + 1), &s->parts[i]);
-}
-
 /* false: the body is not JSON. *count gets its number of elements; *list: it is a list. */
 static bool look(struct bytes body, bool *list, size_t *count)
 {
@@ -60,6 +51,7 @@ gr_rc split_body(struct bytes body, struct split *s, const char **why)
 {
     bool list = false;
     size_t count;
+    const char *p;
 
     *s = (struct split){0};
     if (!look(body, &list, &count))
@@ -75,7 +67,10 @@ gr_rc split_body(struct bytes body, struct split *s, const char **why)
     if (!s->count)
         return GR_REFUSE;
     s->parts = gr_alloc(count * sizeof *s->parts);
-    find_parts(body.p, s);
+    /* It is a list, valid JSON, of `count` elements, so no step can leave the text. */
+    p = json_skip_blanks(body.p);
+    for (size_t i = 0; i < s->count; i++) /* after [ or , */
+        p = json_skip_value(json_skip_blanks(p + 1), &s->parts[i]);
     return GR_OK;
 }
 

@@ -51,12 +51,6 @@ static bool is_literal(const struct string_list *globs)
     return globs->count > 0;
 }
 
-static void add_under(struct subscriptions *all, const char *workspace)
-{
-    all->unders[all->under_count++] = (struct under){workspace,
-                                                     all->entry_count};
-}
-
 /* Its endpoints are the last ones of `numbers`, from `first` on. */
 static void add_entry(struct subscriptions *all, struct subscription is,
                       size_t first)
@@ -69,7 +63,8 @@ static void add_entry(struct subscriptions *all, struct subscription is,
         all->unders = gr_realloc(all->unders, (all->under_count + in->count) *
                                                   sizeof *all->unders);
         for (size_t i = 0; i < in->count; i++)
-            add_under(all, in->items[i]);
+            all->unders[all->under_count++] = (struct under){in->items[i],
+                                                             all->entry_count};
         is.workspaces = &any;
     } else {
         all->always[all->always_count++] = all->entry_count;
@@ -116,17 +111,6 @@ static void add_route(struct making *m, size_t route)
     add_entry(all, route_subscription(r), first);
 }
 
-static void add_own(struct making *m, size_t i)
-{
-    const struct endpoint_settings *e = &m->settings->endpoints[i];
-    size_t first = m->all->number_count;
-
-    if (m->named[i] && !route_has_conditions(e))
-        return;
-    add_endpoint(m, i);
-    add_entry(m->all, route_own_subscription(e), first);
-}
-
 static int compare_unders(const void *a, const void *b)
 {
     const struct under *x = a, *y = b;
@@ -161,8 +145,15 @@ static void add_all(struct making *m)
     all->numbers = gr_realloc(all->numbers,
                               (all->number_count + s->endpoint_count) *
                                   sizeof *all->numbers);
-    for (size_t i = 0; i < s->endpoint_count; i++)
-        add_own(m, i);
+    for (size_t i = 0; i < s->endpoint_count; i++) {
+        const struct endpoint_settings *e = &s->endpoints[i];
+        size_t first = all->number_count;
+
+        if (m->named[i] && !route_has_conditions(e))
+            continue;
+        add_endpoint(m, i);
+        add_entry(all, route_own_subscription(e), first);
+    }
     sort_unders(all);
 }
 

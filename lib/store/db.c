@@ -100,21 +100,16 @@ static bool is_full(struct db *db, int rc)
            (rc == SQLITE_IOERR_WRITE && is_over_quota(db));
 }
 
-/* SQLite calls it an I/O error if there is no space for its -shm file. */
-static const char *disk_hint(struct db *db)
-{
-    return disk_free_bytes(db) < DISK_IS_FULL_BYTES
-               ? "The disk is full: free some space. "
-               : "";
-}
-
 _Noreturn static void failed(struct db *db, int rc, const char *doing)
 {
     die(EXIT_STORAGE,
         "%s: %s failed: %s (%s). %sNo accepted event is lost; the last changes "
         "are repeated at the next start",
         db->path, doing, sqlite3_errstr(rc), db->h ? sqlite3_errmsg(db->h) : "",
-        disk_hint(db));
+        /* SQLite calls it an I/O error if there is no space for its -shm file. */
+        disk_free_bytes(db) < DISK_IS_FULL_BYTES
+            ? "The disk is full: free some space. "
+            : "");
 }
 
 /* ---- the write-ahead log: wal.h decides, the loop or the copier does it ---- */
@@ -127,11 +122,6 @@ static int on_wal(void *arg, sqlite3 *h, const char *name, int pages)
     (void)name;
     db->wal_pages = pages;
     return SQLITE_OK;
-}
-
-static void wal_watch(struct db *db)
-{
-    sqlite3_wal_hook(db->h, on_wal, db);
 }
 
 /* Copies the rest of the WAL, so that the next commit restarts it. false: a reader prevents
@@ -171,12 +161,6 @@ void db_copy_in_pieces(struct db *db, int bytes)
     db->wal_piece_bytes = bytes;
 }
 
-static void send_readers_away(struct db *db)
-{
-    checker_break(db->checker);
-    verifier_break(db->verifier);
-}
-
 void db_verify_with(struct db *db, struct verifier *v)
 {
     db->verifier = v;
@@ -197,8 +181,11 @@ void db_tidy(struct db *db)
         break;
     case WAL_BEGIN_ANEW:
         copier_pause(db->copier);
-        if (!wal_begin_anew(db) && wal_presses(&wal))
-            send_readers_away(db);
+        if (!wal_begin_anew(db) && wal_presses(&wal)) {
+            /* Their read transactions hold the log. */
+            checker_break(db->checker);
+            verifier_break(db->verifier);
+        }
         db->wal_pages = 0;
         break;
     }
@@ -405,16 +392,6 @@ static void set_up(struct db *db, const struct db_schema *schema)
     sqlite3_wal_autocheckpoint(db->h, 0);
 }
 
-static void prepare(struct db *db)
-{
-    db->begin = db_prepare(db, "BEGIN IMMEDIATE");
-    db->begin_read = db_prepare(db, "BEGIN DEFERRED");
-    db->commit = db_prepare(db, "COMMIT");
-    db->rollback = db_prepare(db, "ROLLBACK");
-    db->free_pages = db_prepare(db, "PRAGMA freelist_count");
-    db->all_pages = db_prepare(db, "PRAGMA page_count");
-}
-
 static void backup_end(struct db *db, bool keep);
 
 struct db *db_open(const char *path, const struct db_schema *schema)
@@ -440,8 +417,13 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     db->wal_piece_bytes = WAL_PIECE_BYTES;
     migrate(db, schema);
     db->origin = db_origin_open(db);
-    wal_watch(db);
-    prepare(db);
+    sqlite3_wal_hook(db->h, on_wal, db);
+    db->begin = db_prepare(db, "BEGIN IMMEDIATE");
+    db->begin_read = db_prepare(db, "BEGIN DEFERRED");
+    db->commit = db_prepare(db, "COMMIT");
+    db->rollback = db_prepare(db, "ROLLBACK");
+    db->free_pages = db_prepare(db, "PRAGMA freelist_count");
+    db->all_pages = db_prepare(db, "PRAGMA page_count");
     db->copier = copier_open(path);
     if (size_bytes > CHECK_BYTES)
         db->checker = checker_open(path);
@@ -618,17 +600,6 @@ void db_begin(struct db *db)
     db_run(db, db->begin);
 }
 
-static void roll_back(struct db *db)
-{
-    /* SQLite may have rolled back by itself. */
-    if (!sqlite3_get_autocommit(db->h)) {
-        sqlite3_step(db->rollback);
-        sqlite3_reset(db->rollback);
-    }
-    db->in_txn = false;
-    db_origin_rolled_back(db->origin);
-}
-
 static void run_commit(void *arg)
 {
     struct db *db = arg;
@@ -652,7 +623,13 @@ static gr_rc judge_commit(struct db *db)
     if (!is_full(db, db->commit_rc))
         failed(db, db->commit_rc, "a commit");
     db->full = true;
-    roll_back(db);
+    /* SQLite may have rolled back by itself. */
+    if (!sqlite3_get_autocommit(db->h)) {
+        sqlite3_step(db->rollback);
+        sqlite3_reset(db->rollback);
+    }
+    db->in_txn = false;
+    db_origin_rolled_back(db->origin);
     return GR_AGAIN;
 }
 

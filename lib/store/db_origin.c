@@ -283,18 +283,12 @@ static gr_rc is_sound(sqlite3 *h, char why[200])
     return sound ? GR_OK : GR_REFUSE;
 }
 
-static int64_t changed_ms(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 ? st.st_mtim.tv_sec * 1000 : 1;
-}
-
 gr_rc db_copy_prepare(const char *path, const char *table, int64_t *copied_ms,
                       char why[200])
 {
     char sql[200];
-    int64_t changed = changed_ms(path);
+    struct stat st;
+    int64_t changed = stat(path, &st) == 0 ? st.st_mtim.tv_sec * 1000 : 1;
     sqlite3 *h = NULL;
     gr_rc rc = GR_REFUSE;
 

@@ -24,25 +24,22 @@ static int64_t exponential_ms(const struct retry_policy *p, uint64_t attempts)
     return (int64_t)(wait < max ? wait : max);
 }
 
-static int64_t scheduled_ms(const struct retry_policy *p, uint64_t attempts)
-{
-    if (p->schedule.count == 0)
-        return -1;
-    if (attempts > p->schedule.count)
-        return p->repeat_last ? p->schedule.ms[p->schedule.count - 1] : -1;
-    return p->schedule.ms[attempts - 1];
-}
-
 int64_t backoff_wait_ms(const struct retry_policy *p, uint64_t attempts)
 {
     int64_t wait = p->first_wait_ms;
 
     if (attempts < 1)
         attempts = 1;
-    if (p->backoff == BACKOFF_EXPONENTIAL)
+    if (p->backoff == BACKOFF_EXPONENTIAL) {
         wait = exponential_ms(p, attempts);
-    else if (p->backoff == BACKOFF_SCHEDULE)
-        wait = scheduled_ms(p, attempts);
+    } else if (p->backoff == BACKOFF_SCHEDULE) {
+        if (attempts <= p->schedule.count)
+            wait = p->schedule.ms[attempts - 1];
+        else if (p->schedule.count && p->repeat_last)
+            wait = p->schedule.ms[p->schedule.count - 1];
+        else
+            wait = -1;
+    }
     return wait < 0 ? -1 : clamp(wait, 0, LONGEST_WAIT_MS);
 }
 

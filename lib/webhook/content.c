@@ -53,13 +53,6 @@ static const char *step(const char *at, enum placeholder *placeholder,
     return at + n;
 }
 
-/* A signature over none of these proves nothing about the request. */
-static bool proves(enum placeholder h)
-{
-    return h == PLACEHOLDER_BODY || h == PLACEHOLDER_SORTED_FORM ||
-           h == PLACEHOLDER_CRC32 || h == PLACEHOLDER_TOKEN;
-}
-
 gr_rc signature_template(const char *text, const char **why)
 {
     bool proof = false;
@@ -76,7 +69,9 @@ gr_rc signature_template(const char *text, const char **why)
                    "url method sorted_form crc32 webhook_id token";
             return GR_REFUSE;
         }
-        proof |= proves(h);
+        /* A signature over none of these proves nothing about the request. */
+        proof |= h == PLACEHOLDER_BODY || h == PLACEHOLDER_SORTED_FORM ||
+                 h == PLACEHOLDER_CRC32 || h == PLACEHOLDER_TOKEN;
         pieces++;
     }
     *why = "has too many parts";

@@ -68,20 +68,14 @@ static void map_v4(uint8_t out[16], const void *v4)
     memcpy(out + 12, v4, 4);
 }
 
-/* Where only IPv6 is available, every IPv4 endpoint is reached by 64:ff9b::a.b.c.d (NAT64,
- * RFC 6052), a private one as well: the IPv4 address inside counts. */
-static bool is_nat64(const uint8_t address[16])
-{
-    static const uint8_t prefix[12] = {0, 0x64, 0xff, 0x9b};
-
-    return memcmp(address, prefix, sizeof prefix) == 0;
-}
-
 static bool is_private(const uint8_t address[16])
 {
+    /* Where only IPv6 is available, every IPv4 endpoint is reached by 64:ff9b::a.b.c.d
+     * (NAT64, RFC 6052), a private one as well: the IPv4 address inside counts. */
+    static const uint8_t nat64[12] = {0, 0x64, 0xff, 0x9b};
     uint8_t inside[16];
 
-    if (is_nat64(address)) {
+    if (memcmp(address, nat64, sizeof nat64) == 0) {
         map_v4(inside, address + 12);
         address = inside;
     }

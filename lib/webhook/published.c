@@ -289,12 +289,6 @@ struct member {
     size_t at, n;
 };
 
-static void digest_of(EVP_MD_CTX *c, uint8_t out[SHA256_BYTES])
-{
-    if (!EVP_DigestFinal_ex(c, out, NULL))
-        die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
-}
-
 /* Writes a string with one spelling for each content; only escapes have several. */
 static void put_string(struct buf *out, const char *p, const char *end)
 {
@@ -335,7 +329,8 @@ static void put_sorted(struct buf *out, size_t from, struct member *members,
     qsort(members, count, sizeof *members, by_text);
     for (size_t i = 0; i < count; i++)
         EVP_DigestUpdate(c, out->data + members[i].at, members[i].n);
-    digest_of(c, digest);
+    if (!EVP_DigestFinal_ex(c, digest, NULL))
+        die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
     EVP_MD_CTX_free(c);
     out->len = from;
     buf_put(out, digest, sizeof digest);

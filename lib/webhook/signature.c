@@ -29,11 +29,6 @@ static const struct scheme_facts {
     [SCHEME_SHARED_TOKEN] = {NULL, TOKEN_BYTES, NULL},
 };
 
-static bool is_hmac(enum scheme s)
-{
-    return !schemes[s].key_type && s != SCHEME_SHARED_TOKEN;
-}
-
 /* ---- keys ---- */
 
 static const char *behind(const char *text, const char *prefix)
@@ -145,7 +140,8 @@ gr_rc signature_key_new(const struct verify *v, const char *secret,
     if (rc == GR_OK && !raw.len) {
         *why = "is empty";
         rc = GR_REFUSE;
-    } else if (rc == GR_OK && is_hmac(v->scheme)) {
+    } else if (rc == GR_OK && v->scheme != SCHEME_SHARED_TOKEN &&
+               !schemes[v->scheme].key_type) { /* an HMAC */
         k.mac = new_mac(v->scheme, bytes);
     } else if (rc == GR_OK && v->scheme == SCHEME_SHARED_TOKEN) {
         sha256(bytes, k.token);

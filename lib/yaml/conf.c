@@ -207,15 +207,6 @@ size_t conf_pair_count(const struct conf_value *v)
 
 enum { MESSAGE_MAX_BYTES = 1024 };
 
-/* Replaces line ends and control characters: text of the file must not begin a new line of
- * the output. */
-static void make_printable(char *s)
-{
-    for (; *s; s++)
-        if ((unsigned char)*s < ' ' || *s == 127)
-            *s = '?';
-}
-
 static void add_mistake(struct conf *c, const struct conf_file *f, size_t line,
                         size_t column, char *message)
 {
@@ -225,7 +216,10 @@ static void add_mistake(struct conf *c, const struct conf_file *f, size_t line,
                         .nth = c->mistake_count,
                         .message = message};
 
-    make_printable(message);
+    /* Text of the file must not begin a new line of the output. */
+    for (char *s = message; *s; s++)
+        if ((unsigned char)*s < ' ' || *s == 127)
+            *s = '?';
     c->mistakes = gr_realloc(c->mistakes,
                              (c->mistake_count + 1) * sizeof *c->mistakes);
     c->mistakes[c->mistake_count++] = m;
@@ -258,18 +252,13 @@ static char *path_of(const struct conf_value *v)
     return buf_take(&b);
 }
 
-/* A missing value has the position of its section. */
-static const yaml_node_t *node_or_parent(const struct conf_value *v)
-{
-    while (!v->node && v->parent)
-        v = v->parent;
-    return v->node;
-}
-
 static void mark_of(const struct conf_value *v, size_t *line, size_t *column)
 {
-    const yaml_node_t *n = node_or_parent(v);
+    const yaml_node_t *n;
 
+    while (!v->node && v->parent) /* a missing value has that of its section */
+        v = v->parent;
+    n = v->node;
     *line = n ? n->start_mark.line + 1 : 1;
     *column = n ? n->start_mark.column + 1 : 1;
 }
@@ -636,23 +625,21 @@ static bool nothing_follows(struct conf *c, const struct conf_file *f,
     return root == NULL;
 }
 
-static bool is_standard_tag(const char *tag)
-{
-    return strcmp(tag, YAML_STR_TAG) == 0 || strcmp(tag, YAML_SEQ_TAG) == 0 ||
-           strcmp(tag, YAML_MAP_TAG) == 0;
-}
-
 /* The tables define the types, so a tag could only contradict them. */
 static void check_tags(struct conf *c, struct conf_file *f)
 {
     const yaml_node_t *n = f->document.nodes.start;
 
-    for (; n < f->document.nodes.top; n++)
-        if (!is_standard_tag((const char *)n->tag))
+    for (; n < f->document.nodes.top; n++) {
+        const char *tag = (const char *)n->tag;
+
+        if (strcmp(tag, YAML_STR_TAG) != 0 && strcmp(tag, YAML_SEQ_TAG) != 0 &&
+            strcmp(tag, YAML_MAP_TAG) != 0)
             add_mistake(c, f, n->start_mark.line + 1, n->start_mark.column + 1,
                         gr_printf("%s:%zu:%zu: tags (%.60s) are not supported",
                                   f->name, n->start_mark.line + 1,
-                                  n->start_mark.column + 1, n->tag));
+                                  n->start_mark.column + 1, tag));
+    }
 }
 
 static bool parse(struct conf *c, struct conf_file *f, const struct buf *text)
@@ -715,31 +702,16 @@ void conf_read_file(struct conf *c, const char *path, const char *named_at,
 
 /* ---- a part of a file ---- */
 
-/* The length of the key that begins at `line`, without its quotes. */
-static const char *key_of(const char *line, size_t *n)
-{
-    char quote = *line == '"' || *line == '\'' ? *line++ : 0;
-
-    *n = quote ? strcspn(line, (char[]){quote, '\n', 0})
-               : strcspn(line, ": \t\n");
-    return line;
-}
-
 static bool has_key(const struct conf_section *s, const char *line)
 {
-    size_t n;
-    const char *name = key_of(line, &n);
+    char quote = *line == '"' || *line == '\'' ? *line++ : 0;
+    size_t n = quote ? strcspn(line, (char[]){quote, '\n', 0})
+                     : strcspn(line, ": \t\n");
 
     for (const struct conf_key *k = s->keys; k->name; k++)
-        if (strlen(k->name) == n && memcmp(k->name, name, n) == 0)
+        if (strlen(k->name) == n && memcmp(k->name, line, n) == 0)
             return true;
     return false;
-}
-
-/* Whether the line begins a key at the top of the file. */
-static bool begins_key(char c)
-{
-    return c && !strchr(" \t\r\n#-]}", c);
 }
 
 /* Whether the file is one flow map, like JSON, in which lines have no meaning. */
@@ -763,7 +735,7 @@ static void keep_keys(char *text, const struct conf_section *s)
     while (*text) {
         size_t n = strcspn(text, "\n");
 
-        if (begins_key(*text))
+        if (!strchr(" \t\r\n#-]}", *text)) /* a key of the top level */
             keep = has_key(s, text);
         if (!keep)
             memset(text, ' ', n);
@@ -890,28 +862,20 @@ static const struct conf_file *fallback_file(struct conf *c,
     return f;
 }
 
-static void read_fallback(const struct conf_value *v, const struct conf_key *k,
-                          void *target)
-{
-    struct conf_value at = child(v, k->name);
-
-    at.file = fallback_file(v->conf, k);
-    at.node = yaml_document_get_root_node(
-        (yaml_document_t *)&at.file->document);
-    k->type->read(&at, k, target);
-}
-
 static void read_key(const struct conf_value *v, const struct conf_key *k,
                      void *target)
 {
     struct conf_value at = child(v, k->name);
 
     at.node = value_of(v, k->name);
-    if (at.node)
+    if (at.node) {
         k->type->read(&at, k, target);
-    else if (k->fallback)
-        read_fallback(v, k, target);
-    else if (k->flags & CONF_REQUIRED)
+    } else if (k->fallback) {
+        at.file = fallback_file(v->conf, k);
+        at.node = yaml_document_get_root_node(
+            (yaml_document_t *)&at.file->document);
+        k->type->read(&at, k, target);
+    } else if (k->flags & CONF_REQUIRED)
         conf_error(&at, "is missing%s%s", k->help ? ": " : "",
                    k->help ? k->help : "");
     else if (k->type == &conf_as_map && !(k->flags & CONF_OPTIONAL))

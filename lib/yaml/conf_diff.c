@@ -33,12 +33,6 @@ static void put_value(struct buf *out, const struct conf_key *k,
         k->type->print(out, &open, target, 0);
 }
 
-static bool same_text(const struct buf *a, const struct buf *b)
-{
-    return a->len == b->len &&
-           (!a->len || memcmp(a->data, b->data, a->len) == 0);
-}
-
 static void diff_value(struct diff *d, const struct conf_key *k, const void *a,
                        const void *b, const char *path)
 {
@@ -49,7 +43,8 @@ static void diff_value(struct diff *d, const struct conf_key *k, const void *a,
     } else {
         put_value(&d->a, k, a);
         put_value(&d->b, k, b);
-        same = same_text(&d->a, &d->b);
+        same = d->a.len == d->b.len &&
+               (!d->a.len || memcmp(d->a.data, d->b.data, d->a.len) == 0);
     }
     if (!same)
         add(d, path, "");

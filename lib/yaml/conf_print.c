@@ -2,48 +2,32 @@
 #include "conf.h"
 #include <stdlib.h>
 
-static void print_key(const struct conf_key *k, const void *target,
-                      struct buf *out, int indent, bool comments)
-{
-    if (k->type->unset && k->type->unset(k, target))
-        return;
-    if (comments && k->help)
-        buf_printf(out, "%*s# %s\n", indent, "", k->help);
-    buf_printf(out, "%*s%s:", indent, "", k->name);
-    k->type->print(out, k, target, indent);
-}
-
 void conf_print(const struct conf_section *s, const void *target,
                 struct buf *out, int indent, bool comments)
 {
-    for (const struct conf_key *k = s->keys; k->name; k++)
-        print_key(k, (const char *)target + k->offset, out, indent, comments);
+    for (const struct conf_key *k = s->keys; k->name; k++) {
+        const void *value = (const char *)target + k->offset;
+
+        if (k->type->unset && k->type->unset(k, value))
+            continue;
+        if (comments && k->help)
+            buf_printf(out, "%*s# %s\n", indent, "", k->help);
+        buf_printf(out, "%*s%s:", indent, "", k->name);
+        k->type->print(out, k, value, indent);
+    }
 }
 
 /* ---- documentation ---- */
-
-static void put_choices(struct buf *out, const struct conf_key *k)
-{
-    for (const char *const *word = k->choices; *word; word++)
-        buf_printf(out, "%s`%s`", word == k->choices ? "" : ", ", *word);
-}
 
 static void put_kind(struct buf *out, const struct conf_key *k)
 {
     if (k->form)
         buf_puts(out, k->form);
     else if (k->choices)
-        put_choices(out, k);
+        for (const char *const *word = k->choices; *word; word++)
+            buf_printf(out, "%s`%s`", word == k->choices ? "" : ", ", *word);
     else
         buf_puts(out, k->type->name);
-}
-
-static void put_default(struct buf *out, const struct conf_key *k)
-{
-    if (k->flags & CONF_REQUIRED)
-        buf_puts(out, "required");
-    else if (k->fallback)
-        buf_printf(out, "`%s`", k->fallback);
 }
 
 static void document_row(struct buf *out, const struct conf_key *k)
@@ -51,7 +35,10 @@ static void document_row(struct buf *out, const struct conf_key *k)
     buf_printf(out, "| `%s` | ", k->name);
     put_kind(out, k);
     buf_puts(out, " | ");
-    put_default(out, k);
+    if (k->flags & CONF_REQUIRED)
+        buf_puts(out, "required");
+    else if (k->fallback)
+        buf_printf(out, "`%s`", k->fallback);
     buf_printf(out, " | %s |\n", k->help ? k->help : "");
 }
 
