@@ -95,17 +95,6 @@ bool log_has_capacity(enum log_level level)
     return false;
 }
 
-static void log_suppressed(void)
-{
-    uint64_t info = events.suppressed[0], warn = events.suppressed[1];
-
-    events.suppressed[0] = events.suppressed[1] = 0;
-    if (info || warn)
-        log_write(warn ? LEVEL_WARN : LEVEL_INFO, NULL,
-                  "suppressed lines about events: more than 100 in a second",
-                  LOG_FIELDS(LI("info_lines", info), LI("warn_lines", warn)));
-}
-
 uint64_t log_dropped_count(void)
 {
     return out.dropped;
@@ -367,6 +356,8 @@ void log_errors_to(const char *path)
 
 void log_turn(int64_t mono_ms)
 {
+    uint64_t info, warn;
+
     out.mono_ms = mono_ms;
     if (errors.failing && mono_ms - errors.tried_ms >= OPEN_AGAIN_MS) {
         pthread_mutex_lock(&lock);
@@ -378,7 +369,13 @@ void log_turn(int64_t mono_ms)
         return;
     events.since_ms = mono_ms;
     events.left[0] = events.left[1] = LOG_EVENT_LINES;
-    log_suppressed();
+    info = events.suppressed[0];
+    warn = events.suppressed[1];
+    events.suppressed[0] = events.suppressed[1] = 0;
+    if (info || warn)
+        log_write(warn ? LEVEL_WARN : LEVEL_INFO, NULL,
+                  "suppressed lines about events: more than 100 in a second",
+                  LOG_FIELDS(LI("info_lines", info), LI("warn_lines", warn)));
 }
 
 void die(int code, const char *fmt, ...)

@@ -140,23 +140,19 @@ static void notify_extended(const char *more, int64_t ms)
     notify(text);
 }
 
-static bool notify_stopping(void)
-{
-    char text[MESSAGE_MAX];
-
-    snprintf(text, sizeof text,
-             "STOPPING=1\nSTATUS=stopping\nEXTEND_TIMEOUT_USEC=%lld",
-             (long long)((m.stop_max_ms + MANAGER_EXTEND_MS) * US_PER_MS));
-    return notify(text);
-}
-
 /* For messages that must arrive. */
 static void settle(void)
 {
+    char text[MESSAGE_MAX];
+
     if (m.owes_ready)
         m.owes_ready = !notify("READY=1");
-    if (m.owes_stopping)
-        m.owes_stopping = !notify_stopping();
+    if (m.owes_stopping) {
+        snprintf(text, sizeof text,
+                 "STOPPING=1\nSTATUS=stopping\nEXTEND_TIMEOUT_USEC=%lld",
+                 (long long)((m.stop_max_ms + MANAGER_EXTEND_MS) * US_PER_MS));
+        m.owes_stopping = !notify(text);
+    }
 }
 
 void manager_starting(const char *status)

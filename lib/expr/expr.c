@@ -171,23 +171,12 @@ static void find_text(struct subject *s)
                                       s->payload.len};
 }
 
-/* Dead letters are counted by their reason, so the reason must not contain what was sent:
- * Jansson's message is cut before its quotation. */
-static void note_json_error(struct subject *s, const char *text)
-{
-    const char *cited = strstr(text, " near '");
-    int n = cited ? (int)(cited - text) : (int)strlen(text);
-
-    snprintf(s->json_why, sizeof s->json_why, "the body is not JSON: %.*s", n,
-             text);
-    s->json_error = s->json_why;
-}
-
 /* One integer too large for int64 is not a reason to refuse the whole body: all integers
  * are then read as doubles, and large ones have no value. */
 static void parse_body(struct subject *s)
 {
     json_error_t error;
+    const char *cited;
 
     s->json_tried = true;
     s->json = load(s->json_text, 0, &error);
@@ -197,8 +186,15 @@ static void parse_body(struct subject *s)
     }
     if (!s->json && json_error_code(&error) == json_error_out_of_memory)
         die(EXIT_STORAGE, "out of memory");
-    if (!s->json)
-        note_json_error(s, error.text);
+    if (s->json)
+        return;
+    /* Dead letters are counted by their reason, so the reason must not contain what was sent:
+     * Jansson's message is cut before its quotation. */
+    cited = strstr(error.text, " near '");
+    snprintf(s->json_why, sizeof s->json_why, "the body is not JSON: %.*s",
+             cited ? (int)(cited - error.text) : (int)strlen(error.text),
+             error.text);
+    s->json_error = s->json_why;
 }
 
 /* One step of a pointer: the name up to the next slash, with ~1 and ~0 decoded. */

@@ -84,15 +84,6 @@ enum { DEPTH_MAX = 8 };
 
 static json_t *value_json(const msgpack_object *o, int depth);
 
-static json_t *list_json(const msgpack_object *o, int depth)
-{
-    json_t *out = json_array();
-
-    for (uint32_t i = 0; i < o->via.array.size; i++)
-        json_array_append_new(out, value_json(&o->via.array.ptr[i], depth + 1));
-    return out;
-}
-
 static json_t *map_json(const msgpack_object *o, int depth)
 {
     json_t *out = json_object();
@@ -113,6 +104,8 @@ static json_t *map_json(const msgpack_object *o, int depth)
 
 static json_t *value_json(const msgpack_object *o, int depth)
 {
+    json_t *list;
+
     switch (depth < DEPTH_MAX ? o->type : MSGPACK_OBJECT_NIL) {
     case MSGPACK_OBJECT_POSITIVE_INTEGER:
     case MSGPACK_OBJECT_NEGATIVE_INTEGER:
@@ -123,7 +116,11 @@ static json_t *value_json(const msgpack_object *o, int depth)
     case MSGPACK_OBJECT_STR:
         return json_text((struct bytes){o->via.str.ptr, o->via.str.size});
     case MSGPACK_OBJECT_ARRAY:
-        return list_json(o, depth);
+        list = json_array();
+        for (uint32_t i = 0; i < o->via.array.size; i++)
+            json_array_append_new(list,
+                                  value_json(&o->via.array.ptr[i], depth + 1));
+        return list;
     case MSGPACK_OBJECT_MAP:
         return map_json(o, depth);
     default:

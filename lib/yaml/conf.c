@@ -445,15 +445,6 @@ static struct conf_file *file_new(struct conf *c, const char *name)
     return f;
 }
 
-static void file_free(struct conf_file *f)
-{
-    if (f->loaded)
-        yaml_document_delete(&f->document);
-    free(f->name);
-    free(f->folder);
-    free(f);
-}
-
 static char *folder_of(const char *path)
 {
     char *folder, *out;
@@ -946,8 +937,15 @@ struct conf *conf_open(void *user)
 
 static void free_all(struct conf *c)
 {
-    for (size_t i = 0; i < c->file_count; i++)
-        file_free(c->files[i]);
+    for (size_t i = 0; i < c->file_count; i++) {
+        struct conf_file *f = c->files[i];
+
+        if (f->loaded)
+            yaml_document_delete(&f->document);
+        free(f->name);
+        free(f->folder);
+        free(f);
+    }
     for (size_t i = 0; i < c->position_count; i++)
         free(c->positions[i].path);
     for (size_t i = 0; i < c->mistake_count; i++)

@@ -129,17 +129,6 @@ static void diff_items(struct diff *d, const struct conf_key *k,
     }
 }
 
-static void diff_maps(struct diff *d, const struct conf_key *k, const void *a,
-                      const void *b, const char *path)
-{
-    const struct items left = {k->section, *(const char *const *)a,
-                               conf_maps_count(k, a)},
-                       right = {k->section, *(const char *const *)b,
-                                conf_maps_count(k, b)};
-
-    diff_items(d, k, &left, &right, path);
-}
-
 /* ---- sections ---- */
 
 static void diff_section(struct diff *d, const struct conf_section *s,
@@ -152,7 +141,12 @@ static void diff_section(struct diff *d, const struct conf_section *s,
                             : gr_strdup(k->name);
 
         if (k->type == &conf_as_maps)
-            diff_maps(d, k, left, right, below);
+            diff_items(d, k,
+                       &(struct items){k->section, *(const char *const *)left,
+                                       conf_maps_count(k, left)},
+                       &(struct items){k->section, *(const char *const *)right,
+                                       conf_maps_count(k, right)},
+                       below);
         else if (k->section && k->type->print == conf_as_map.print)
             diff_section(d, k->section, left, right, below);
         else

@@ -30,18 +30,6 @@ static void put_kind(struct buf *out, const struct conf_key *k)
         buf_puts(out, k->type->name);
 }
 
-static void document_row(struct buf *out, const struct conf_key *k)
-{
-    buf_printf(out, "| `%s` | ", k->name);
-    put_kind(out, k);
-    buf_puts(out, " | ");
-    if (k->flags & CONF_REQUIRED)
-        buf_puts(out, "required");
-    else if (k->fallback)
-        buf_printf(out, "`%s`", k->fallback);
-    buf_printf(out, " | %s |\n", k->help ? k->help : "");
-}
-
 static void document_deeper(struct buf *out, const struct conf_key *k,
                             const char *path)
 {
@@ -59,8 +47,16 @@ void conf_document(const struct conf_section *s, const char *path,
     if (s->help)
         buf_printf(out, "%s\n\n", s->help);
     buf_puts(out, "| key | value | default | meaning |\n|---|---|---|---|\n");
-    for (const struct conf_key *k = s->keys; k->name; k++)
-        document_row(out, k);
+    for (const struct conf_key *k = s->keys; k->name; k++) {
+        buf_printf(out, "| `%s` | ", k->name);
+        put_kind(out, k);
+        buf_puts(out, " | ");
+        if (k->flags & CONF_REQUIRED)
+            buf_puts(out, "required");
+        else if (k->fallback)
+            buf_printf(out, "`%s`", k->fallback);
+        buf_printf(out, " | %s |\n", k->help ? k->help : "");
+    }
     for (const struct conf_key *k = s->keys; k->name; k++)
         if (k->section)
             document_deeper(out, k, path);
