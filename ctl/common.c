@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "conf.h"
 #include "config.h"
+#include "json_text.h"
 #include "table.h"
 #include "when.h"
 #include <ctype.h>
@@ -238,6 +239,14 @@ const char *time_of(const json_t *object, const char *key)
 
 /* ---- options of lists ---- */
 
+bool is_utf8(const char *what, const char *text)
+{
+    if (!text || utf8_valid((struct bytes){text, strlen(text)}))
+        return true;
+    complain(EXIT_USAGE, "%s is not UTF-8", what);
+    return false;
+}
+
 static bool put_time(struct ctl *c, json_t *args, const char *option,
                      const char *key)
 {
@@ -275,14 +284,11 @@ bool put_filters(struct ctl *c, json_t *args, const char *const *strings)
     for (; *strings; strings++) {
         const char *value = parsed_value(&c->parsed, *strings);
 
-        if (value) {
+        if (!is_utf8(*strings, value))
+            return false;
+        if (value)
             json_object_set_new(args, *strings + strlen("--"),
                                 json_string(value));
-        }
-        if (value && !json_object_get(args, *strings + strlen("--"))) {
-            complain(EXIT_USAGE, "%s is not UTF-8", *strings);
-            return false;
-        }
     }
     return put_time(c, args, "--since", "since_ms") &&
            put_time(c, args, "--until", "until_ms") && put_limit(c, args);

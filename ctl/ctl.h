@@ -114,6 +114,9 @@ char *provider_names(const json_t *event);
 /* "2026-11-21 10:00:00.123" of the RFC 3339 text of a key; "-" if it has none. Valid as long as
  * a result of text_of(). */
 const char *time_of(const json_t *object, const char *key);
+/* false: the text is not UTF-8, so that no request can contain it; the error, which begins with
+ * `what`, was printed; the command exits 64. NULL is fine. */
+bool is_utf8(const char *what, const char *text);
 /* Puts the options of a search into the arguments of a request: these as texts, --since and
  * --until as since_ms and until_ms, --limit as a number. false: the error was printed; the
  * command exits 64. */

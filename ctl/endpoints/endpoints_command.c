@@ -106,8 +106,13 @@ static void print_endpoints(struct ctl *c, const json_t *list)
 static json_t *ask_it(struct ctl *c, const char *what, const char *name,
                       const char *who, int *code)
 {
-    json_t *args = name ? json_pack("{s:s}", "name", name) : NULL;
+    json_t *args;
 
+    if (!is_utf8("the name of the endpoint", name)) {
+        *code = EXIT_USAGE;
+        return NULL;
+    }
+    args = name ? json_pack("{s:s}", "name", name) : NULL;
     if (who)
         json_object_set_new(args, "who", json_string(who));
     return ask_needed(c, "sequencer", what, args, ASK_MS, code);

@@ -57,6 +57,9 @@ int run_gaps_close(struct ctl *c)
         return complain(EXIT_USAGE,
                         "--note TEXT is missing: it tells others why "
                         "the events will not arrive");
+    if (!is_utf8("--note", note) ||
+        !is_utf8("the id of the gap", c->parsed.args[0]))
+        return EXIT_USAGE;
     reply = ask_needed(c, "sequencer", "close_gap",
                        json_pack("{s:s,s:s,s:s}", "id", c->parsed.args[0],
                                  "note", note, "who", user_name()),
@@ -95,7 +98,7 @@ int run_workspaces(struct ctl *c)
     const char *type;
     int code;
 
-    if (!put_limit(c, args)) {
+    if (!put_limit(c, args) || !is_utf8("the name of the workspace", name)) {
         json_decref(args);
         return EXIT_USAGE;
     }

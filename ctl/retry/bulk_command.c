@@ -55,17 +55,15 @@ struct bulk {
 static bool put_args(struct bulk *b)
 {
     const char *text = parsed_value(&b->c->parsed, "--rate"), *why = "";
+    const char *value = parsed_value(&b->c->parsed, b->deed->option);
 
     b->rate = RATE_DEFAULT;
-    if (!put_filters(b->c, b->args, filters))
+    if (!put_filters(b->c, b->args, filters) ||
+        !is_utf8(b->deed->option, value))
         return false;
-    if (parsed_value(&b->c->parsed, b->deed->option) &&
-        json_object_set_new(
-            b->args, b->deed->option + strlen("--"),
-            json_string(parsed_value(&b->c->parsed, b->deed->option))) != 0) {
-        complain(EXIT_USAGE, "%s is not UTF-8", b->deed->option);
-        return false;
-    }
+    if (value)
+        json_object_set_new(b->args, b->deed->option + strlen("--"),
+                            json_string(value));
     b->limit = INT64_MAX;
     if (parsed_value(&b->c->parsed, "--limit"))
         b->limit = list_limit(b->c);

@@ -140,10 +140,11 @@ static int decide(struct ctl *c, const char *what, const char *what_all,
         return complain(EXIT_USAGE, "give the id of one dead letter, or --all");
     if (all)
         return run_dlq_all(c, what_all, done, "--note");
+    if (!is_utf8("--note", note) ||
+        !is_utf8("the id of the dead letter", c->parsed.args[0]))
+        return EXIT_USAGE;
     args = json_pack("{s:s, s:s, s:s}", "id", c->parsed.args[0], "note", note,
                      "who", user_name());
-    if (!args)
-        return complain(EXIT_USAGE, "--note is not UTF-8");
     dead_letter = ask_needed(c, dlqd, what, args, ASK_MS, &code);
     if (!dead_letter)
         return code;
@@ -176,12 +177,17 @@ int run_dlq_retry(struct ctl *c)
     int at = 0, code = 0;
     size_t k;
 
+    if (!is_utf8("--to", to))
+        return EXIT_USAGE;
     if (!is_endpoint(c, to))
         return EXIT_REFUSED;
     if (all == (c->parsed.arg_count > 0))
         return complain(EXIT_USAGE, "give ids of dead letters, or --all");
     if (all)
         return run_dlq_all(c, "dlq_retry_all", "requeued", "--to");
+    for (int i = 0; i < c->parsed.arg_count; i++)
+        if (!is_utf8("the id of a dead letter", c->parsed.args[i]))
+            return EXIT_USAGE;
     done = json_array();
     refused = json_array();
     while (!code && at < c->parsed.arg_count) {

@@ -15,30 +15,9 @@ static const char sequencer[] = "sequencer";
 
 /* ---- the result of a retry ---- */
 
-/* From a deliverer's trace: the newest attempt after the first `before`, and the waiting task. */
-struct seen_states {
-    json_t *attempt, *waiting; /* borrowed; NULL: none */
-};
-
-static struct seen_states look(const json_t *reply, const char *endpoint,
-                               json_int_t before)
+static bool is_at(const json_t *row, const char *endpoint)
 {
-    struct seen_states s = {NULL, NULL};
-    json_t *one;
-    size_t i;
-
-    json_array_foreach(json_object_get(reply, "attempts"), i, one)
-    {
-        if (strcmp(text_of(one, "endpoint"), endpoint) == 0 &&
-            integer_of(one, "n") > before)
-            s.attempt = one;
-    }
-    json_array_foreach(json_object_get(reply, "waiting"), i, one)
-    {
-        if (strcmp(text_of(one, "endpoint"), endpoint) == 0)
-            s.waiting = one;
-    }
-    return s;
+    return endpoint && strcmp(text_of(row, "endpoint"), endpoint) == 0;
 }
 
 /* Adds "attempt" to the delivery if the attempt ends in time, else the "state" and "circuit" of
@@ -57,21 +36,28 @@ static void follow(struct ctl *c, const char *id, json_t *delivery)
     while (owner && !ended && mono_ms() < end_ms) {
         json_t *reply = ask(c, owner, "trace", json_pack("{s:s}", "id", id),
                             FOLLOW_MS, &unreachable, why);
-        struct seen_states s = look(reply, endpoint, before);
+        json_t *one, *attempt = NULL, *waiting = NULL;
+        size_t i;
 
         if (!reply) {
             json_object_set_new(delivery, "state", json_string("unreachable"));
             break;
         }
-        if (s.attempt)
-            json_object_set(delivery, "attempt", s.attempt);
-        if (s.waiting && !s.attempt) {
+        json_array_foreach(json_object_get(reply, "attempts"), i,
+                           one) if (is_at(one, endpoint) &&
+                                    integer_of(one, "n") > before)
+            attempt = one;
+        json_array_foreach(json_object_get(reply, "waiting"), i,
+                           one) if (is_at(one, endpoint)) waiting = one;
+        if (attempt)
+            json_object_set(delivery, "attempt", attempt);
+        if (waiting && !attempt) {
             json_object_set(delivery, "state",
-                            json_object_get(s.waiting, "state"));
+                            json_object_get(waiting, "state"));
             json_object_set(delivery, "circuit",
-                            json_object_get(s.waiting, "circuit"));
+                            json_object_get(waiting, "circuit"));
         }
-        ended = s.attempt != NULL;
+        ended = attempt != NULL;
         json_decref(reply);
         if (!ended)
             usleep(LOOK_MS * 1000);
@@ -172,11 +158,12 @@ int run_retry(struct ctl *c)
     int code = EXIT_REFUSED;
     size_t i;
 
-    if (args && endpoint &&
-        json_object_set_new(args, "endpoint", json_string(endpoint)) != 0) {
+    if (!is_utf8("--endpoint", endpoint)) {
         json_decref(args);
-        args = NULL;
+        return EXIT_USAGE;
     }
+    if (endpoint)
+        json_object_set_new(args, "endpoint", json_string(endpoint));
     reply = act(c, "retry", args, &code);
     if (!reply)
         return code;

@@ -52,6 +52,24 @@ class Errors(RigTest):
         for word in ["shutdown_grace", "typs", "provider"]:
             self.assertRegex(done.stderr, rf"grapnel\.yaml:\d+:\d+: .*{word}")
 
+    def test_an_argument_that_is_not_utf8_is_refused_not_left_out(self):
+        """A name or id that no request can contain: 64, and nothing is done or
+        listed without it."""
+        rig = self.rig().start()
+        bad = "cr\udcff"
+        for words in [["endpoints", bad], ["endpoints", "pause", bad],
+                      ["workspaces", bad], ["dlq", "retry", bad],
+                      ["dlq", "retry", "dlq_1", "--to", bad],
+                      ["dlq", "discard", bad, "--note", "x"],
+                      ["dlq", "discard", "--all", "--note", bad],
+                      ["gaps", "close", "gap_1", "--note", bad],
+                      ["retry", "evt_1", "--endpoint", bad],
+                      ["events", "--type", bad]]:
+            with self.subTest(words=[w.replace(bad, "BAD") for w in words]):
+                done = rig.cli_text(*words)
+                self.assertIn("is not UTF-8\n", done.stderr)
+                self.assertEqual((done.returncode, done.stdout), (USAGE, ""))
+
     def test_an_unset_variable_is_an_error(self):
         rig = self.rig()
         rig.config["sources"][0]["secrets"] = ["${NOT_SET_BY_ANYONE}"]
