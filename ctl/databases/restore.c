@@ -97,7 +97,8 @@ static bool find_all(struct restore *r)
         free(name);
     }
     closedir(dir);
-    qsort(r->copies, r->count, sizeof *r->copies, compare);
+    if (r->count)
+        qsort(r->copies, r->count, sizeof *r->copies, compare);
     for (size_t i = 0; i < store_kind_count; i++)
         if (store_kinds[i].needed && !has_kind(r, &store_kinds[i])) {
             complain(EXIT_REFUSED,
@@ -150,6 +151,7 @@ static bool finishes_earlier(const struct restore *r)
         return false;
     }
     text = read_file(r->marker, MARKER_MAX_BYTES, &n);
+    good = text != NULL; /* else its processes are not known */
     for (name = text ? strtok_r(text, "\n", &at) : NULL; name;
          name = strtok_r(NULL, "\n", &at)) {
         bool named = false;

@@ -515,6 +515,11 @@ class Command(Restore):
             self.assertEqual(daemon.wait_exit(), STORAGE)
             self.assertIn("`grapnel restore` was interrupted", daemon.log())
             self.refused(rig, "sequencer was part of it", args=["dlqd"])
+            marker.unlink()
+            marker.mkdir()  # it cannot be read
+            self.refused(rig, "restore.unfinished: ", args=["dlqd"])
+            marker.rmdir()
+            marker.write_text("dlqd\nsequencer\n")
             done = rig.cli_text("restore", rig.state_dir)
             self.assertEqual(done.returncode, 1, done)
             self.assertIn("restore.unfinished", done.stderr)
