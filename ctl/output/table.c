@@ -64,7 +64,10 @@ char *join_strings(const json_t *strings, size_t max)
         buf_printf(&b, "%s%s", i ? ", " : "", json_string_value(t));
     if (n > max)
         buf_printf(&b, " and %zu more", n - max);
-    return b.failed ? gr_strdup("…") : buf_take(&b);
+    if (!b.failed)
+        return buf_take(&b);
+    buf_fini(&b);
+    return gr_strdup("…");
 }
 
 size_t text_width(const char *text)

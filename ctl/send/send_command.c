@@ -139,6 +139,7 @@ static long post(struct sending *s, const struct event_sample *sample,
     curl_easy_setopt(h, CURLOPT_ERRORBUFFER, why);
     if (curl_easy_perform(h) == CURLE_OK)
         curl_easy_getinfo(h, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_reset(h); /* it must not keep `why`, `response` and the headers */
     curl_slist_free_all(headers);
     free(url);
     return status;
