@@ -135,33 +135,19 @@ static json_t *source_event_json(struct ctl *c, const struct source *source,
     return out;
 }
 
-/* The status with which /v1/events would refuse the object, and the reason in `w`; 0: it would
- * accept it. */
-static int judge_published(const struct settings *s, const struct producer *by,
-                           struct bytes body, struct published *p,
-                           struct published_wrong *w)
-{
-    if (published_read(p, body, w) != GR_OK)
-        return 400;
-    switch (published_judge(p, s, by, w)) {
-    case PUBLISHED_GOOD:
-        return 0;
-    case PUBLISHED_UNKNOWN:
-        return 400;
-    case PUBLISHED_TYPE_FORBIDDEN:
-    case PUBLISHED_WORKSPACE_FORBIDDEN:
-        break;
-    }
-    return 403;
-}
-
-/* In the document, `refused` is null, or the error that the producer gets with `status`. */
+/* In the document, `refused` is null, or the error that the producer gets with `status`, with
+ * which /v1/events would refuse the object. */
 static json_t *published_json(const struct settings *s,
                               const struct producer *by, struct bytes body)
 {
     struct published_wrong w;
     struct published p;
-    int status = judge_published(s, by, body, &p, &w);
+    bool good = published_read(&p, body, &w) == GR_OK;
+    enum published_verdict verdict = good ? published_judge(&p, s, by, &w)
+                                          : PUBLISHED_UNKNOWN;
+    int status = verdict == PUBLISHED_GOOD      ? 0
+                 : verdict == PUBLISHED_UNKNOWN ? 400
+                                                : 403;
     struct subject subject = {.source = by->name,
                               .id = p.id,
                               .type = p.type,

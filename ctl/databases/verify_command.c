@@ -31,47 +31,42 @@ static json_t *failed(const char *name, const char *error)
                      json_text_of(error));
 }
 
-static json_t *of_known(const char *path, const char *name)
+static json_t *of_file(const char *path, const char *name)
 {
+    const struct store_kind *kind = store_kind_of(name);
+    int version = db_version_of(path);
     struct wal_damage wal;
-    bool wal_damaged = wal_damage_find(path, &wal);
-    json_t *row = json_pack("{s:s, s:s}", "process", name, "by", "grapnel"),
-           *found = verify_file(path, sums_all, sums_count, NULL);
+    json_t *row, *found;
+    bool wal_damaged;
+    char *text;
 
+    if (kind && version > kind->version) {
+        text = gr_printf("%s has schema version %d, this grapnel %s knows "
+                         "versions up to %d: verify it with the version that "
+                         "wrote it",
+                         path, version, GRAPNEL_VERSION, kind->version);
+        row = failed(name, text);
+        free(text);
+        return row;
+    }
+    wal_damaged = wal_damage_find(path, &wal);
+    row = json_pack("{s:s, s:s}", "process", name, "by", "grapnel");
+    found = verify_file(path, sums_all, sums_count, NULL);
     json_object_update(row, found);
     json_decref(found);
     if (wal_damaged) {
-        char *what = gr_printf(
+        text = gr_printf(
             "%s at frame %lld: commits lost: %lld",
             wal.certain ? "the write-ahead log is damaged"
                         : "the last commit in the write-ahead log is damaged, "
                           "or was incomplete when the power failed,",
             (long long)wal.frame, (long long)wal.commits);
-
         json_array_append_new(
             json_object_get(row, "damaged"),
-            json_pack("{s:s, s:n, s:s}", "table", "-wal", "id", "what", what));
+            json_pack("{s:s, s:n, s:s}", "table", "-wal", "id", "what", text));
         json_object_set_new(row, "ok", json_false());
-        free(what);
+        free(text);
     }
-    return row;
-}
-
-static json_t *of_file(const char *path, const char *name)
-{
-    const struct store_kind *kind = store_kind_of(name);
-    int version = db_version_of(path);
-    json_t *row;
-    char *why;
-
-    if (!kind || version <= kind->version)
-        return of_known(path, name);
-    why = gr_printf("%s has schema version %d, this grapnel %s knows "
-                    "versions up to %d: verify it with the version that "
-                    "wrote it",
-                    path, version, GRAPNEL_VERSION, kind->version);
-    row = failed(name, why);
-    free(why);
     return row;
 }
 

@@ -12,13 +12,19 @@
 /* Added to the timeout of the attempt. */
 enum { MARGIN_MS = 10 * 1000 };
 
-/* The endpoint's configuration with its secrets, which are wiped from this process. */
-static json_t *question(const struct endpoint_settings *e)
+/* Asks the first deliverer that responds. NULL: the reason was printed, and *code is the exit
+ * code. */
+static json_t *ask_one(struct ctl *c, const struct endpoint_settings *e,
+                       int *code)
 {
+    struct processes p;
+    char why[200] = "";
+    bool unreachable = true;
+    json_t *args, *reply = NULL;
     struct buf raw;
     char *text;
-    json_t *args;
 
+    /* The configuration contains secrets, which are wiped from this process. */
     buf_init(&raw, ENDPOINT_CONFIG_MAX_BYTES);
     endpoint_config_encode(e, &raw);
     text = gr_alloc(raw.len * 4 / 3 + 8);
@@ -29,26 +35,14 @@ static json_t *question(const struct endpoint_settings *e)
     OPENSSL_cleanse(raw.data, raw.len);
     free(text);
     buf_fini(&raw);
-    return args;
-}
-
-/* Asks the first deliverer that responds. NULL: the reason was printed, and *code is the exit
- * code. */
-static json_t *ask_one(struct ctl *c, const struct endpoint_settings *e,
-                       int *code)
-{
-    struct processes p;
-    char why[200] = "";
-    bool unreachable = true;
-    json_t *reply = NULL;
-
     processes_find(c, &p);
     for (size_t i = 0; i < p.count && unreachable; i++)
         if (process_is(p.names[i], "deliverer"))
-            reply = ask(c, p.names[i], "test", question(e),
+            reply = ask(c, p.names[i], "test", json_incref(args),
                         (int)settings_timeout_ms(e, e->policy) + MARGIN_MS,
                         &unreachable, why);
     processes_fini(&p);
+    json_decref(args);
     if (!reply)
         *code = unreachable ? complain_away(c, "deliverer", why)
                             : complain(EXIT_REFUSED, "refused: %s", why);

@@ -20,22 +20,6 @@ static const char *const kinds[] = {[BACKOFF_EXPONENTIAL] = "exponential",
                                     [BACKOFF_FIXED] = "fixed",
                                     [BACKOFF_SCHEDULE] = "schedule"};
 
-static const struct retry_policy *find(struct ctl *c, const char *name)
-{
-    const struct settings *s = c->settings;
-    struct conf_near near = {.text = name};
-    char hint[100];
-
-    for (size_t i = 0; i < s->policy_count; i++)
-        if (strcmp(s->policies[i].name, name) == 0)
-            return &s->policies[i];
-    for (size_t i = 0; i < s->policy_count; i++)
-        conf_near_try(&near, s->policies[i].name);
-    complain(EXIT_REFUSED, "there is no retry policy \"%s\"%s", name,
-             conf_near_hint(&near, hint));
-    return NULL;
-}
-
 /* ---- JSON ---- */
 
 static json_t *plan_json(const struct retry_policy *policy,
@@ -194,8 +178,10 @@ static bool simulation_options(struct ctl *c, int64_t *events,
 int run_retry_plan(struct ctl *c)
 {
     static const char *const keys[] = {"retry_policies", "include", NULL};
-    const struct retry_policy *policy;
+    struct conf_near near = {.text = c->parsed.args[0]};
+    const struct retry_policy *policy = NULL;
     struct retry_policy even_policy;
+    char hint[100];
     int64_t events, outage_ms;
     struct load load = {0}, even = {0};
     struct plan plan;
@@ -205,9 +191,16 @@ int run_retry_plan(struct ctl *c)
         return EXIT_USAGE;
     need_settings(
         c, keys, "retry-plan needs only `retry_policies` of the configuration");
-    policy = find(c, c->parsed.args[0]);
+    for (size_t i = 0; i < c->settings->policy_count && !policy; i++) {
+        const struct retry_policy *one = &c->settings->policies[i];
+
+        if (strcmp(one->name, near.text) == 0)
+            policy = one;
+        conf_near_try(&near, one->name);
+    }
     if (!policy)
-        return EXIT_REFUSED;
+        return complain(EXIT_REFUSED, "there is no retry policy \"%s\"%s",
+                        near.text, conf_near_hint(&near, hint));
     plan_make(&plan, policy);
     even_policy = *policy;
     even_policy.jitter.full = false;

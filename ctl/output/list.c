@@ -125,36 +125,26 @@ static void print_end(const struct printing *p)
         printf("%s\n", p->l->none);
 }
 
-/* Asks for one more page. true: there are more. If it fails, *code is the exit code. */
-static bool next_page(struct printing *p, int64_t missing, int *code)
-{
-    const struct page_listing *l = p->l;
-    json_t *reply, *next;
-    bool more;
-
-    json_object_set_new(l->args, "limit",
-                        json_integer(missing < PAGE ? missing : PAGE));
-    reply = ask_needed(p->c, l->process, l->ask, json_incref(l->args), ASK_MS,
-                       code);
-    json_array_extend(p->rows, json_object_get(reply, l->key));
-    next = json_object_get(reply, "next");
-    more = json_is_string(next);
-    if (more)
-        json_object_set(l->args, "before", next);
-    json_decref(reply);
-    return more;
-}
-
 int list_pages(struct ctl *c, const struct page_listing *l)
 {
     struct printing p = {.l = l, .c = c, .rows = json_array()};
     int64_t limit = list_limit(c), missing;
+    json_t *reply, *next;
     bool more = true;
     int code = 0;
 
     while (more &&
            (missing = limit - p.count - (int64_t)json_array_size(p.rows)) > 0) {
-        more = next_page(&p, missing, &code);
+        json_object_set_new(l->args, "limit",
+                            json_integer(missing < PAGE ? missing : PAGE));
+        reply = ask_needed(c, l->process, l->ask, json_incref(l->args), ASK_MS,
+                           &code);
+        json_array_extend(p.rows, json_object_get(reply, l->key));
+        next = json_object_get(reply, "next");
+        more = json_is_string(next);
+        if (more)
+            json_object_set(l->args, "before", next);
+        json_decref(reply);
         if (json_array_size(p.rows) >= PAGE)
             print_page(&p);
     }

@@ -11,29 +11,13 @@
 /* The whole command takes less than a second, as supervisors require. */
 enum { HEALTH_MS = 800 };
 
-static json_t *row_of(const struct ctl *c, const struct question *q)
-{
-    json_t *row = json_pack("{s:s,s:b,s:b}", "process", q->process, "alive",
-                            (int)!q->unreachable, "ready", 0);
-    struct stat st;
-
-    if (q->reply)
-        json_object_update(row, q->reply);
-    else if (q->unreachable && stat(c->run_dir, &st) != 0)
-        json_object_set_new(row, "error", json_text_of(strerror(errno)));
-    else if (q->unreachable)
-        json_object_set_new(row, "error", json_text_of(q->why));
-    else /* it responds, but is too old for this request, or its disk is full */
-        json_object_set_new(row, "state", json_text_of(q->why));
-    return row;
-}
-
 int run_health(struct ctl *c)
 {
     size_t count = (size_t)c->parsed.arg_count, i;
     bool ready = parsed_value(&c->parsed, "--ready");
     struct question *all;
     json_t *rows, *row;
+    struct stat st;
     int code = 0;
 
     for (i = 0; i < count; i++) {
@@ -55,8 +39,20 @@ int run_health(struct ctl *c)
     ask_all(c, all, count, HEALTH_MS);
     rows = json_array();
     for (i = 0; i < count; i++) {
-        json_array_append_new(rows, row_of(c, &all[i]));
-        json_decref(all[i].reply);
+        const struct question *q = &all[i];
+
+        row = json_pack("{s:s,s:b,s:b}", "process", q->process, "alive",
+                        (int)!q->unreachable, "ready", 0);
+        if (q->reply)
+            json_object_update(row, q->reply);
+        else if (q->unreachable && stat(c->run_dir, &st) != 0)
+            json_object_set_new(row, "error", json_text_of(strerror(errno)));
+        else if (q->unreachable)
+            json_object_set_new(row, "error", json_text_of(q->why));
+        else /* it responds, but is too old for this request, or its disk is full */
+            json_object_set_new(row, "state", json_text_of(q->why));
+        json_array_append_new(rows, row);
+        json_decref(q->reply);
     }
     free(all);
     json_array_foreach(rows, i, row)

@@ -194,23 +194,6 @@ static void print_endpoints(struct ctl *c, const json_t *s)
                colour_off(YELLOW, c->colour));
 }
 
-/* The sum of a rate over all processes, per second. -1: no process reports it yet. */
-static double rate(const json_t *all, const char *name)
-{
-    double sum = -1;
-    json_t *s;
-    size_t i;
-
-    json_array_foreach(all, i, s)
-    {
-        const json_t *r = json_object_get(json_object_get(s, "rates"), name);
-
-        if (r)
-            sum = (sum < 0 ? 0 : sum) + json_number_value(r);
-    }
-    return sum;
-}
-
 /* The largest value of a series without labels, in ms. -1: no process reports it. */
 static int64_t largest_ms(const json_t *all, const char *name)
 {
@@ -235,17 +218,25 @@ static void print_rates(const json_t *all)
         {"dead", "grapnel_deliveries_dead_total"}};
     const char *comma = "";
     char age[32];
+    json_t *s, *r;
+    size_t k;
     int64_t oldest = largest_ms(all, "grapnel_oldest_open_seconds");
     int64_t at_ingress = largest_ms(all,
                                     "grapnel_ingress_backlog_oldest_seconds");
 
     printf("Rates   ");
     for (size_t i = 0; i < COUNT_OF(rates); i++) {
-        double r = rate(all, rates[i][1]);
+        double sum = -1; /* over all processes; -1: none reports it yet */
 
-        if (r < 0)
+        json_array_foreach(all, k, s)
+        {
+            r = json_object_get(json_object_get(s, "rates"), rates[i][1]);
+            if (r)
+                sum = (sum < 0 ? 0 : sum) + json_number_value(r);
+        }
+        if (sum < 0)
             continue;
-        printf("%s %s %.1f/s", comma, rates[i][0], r);
+        printf("%s %s %.1f/s", comma, rates[i][0], sum);
         comma = ",";
     }
     printf("%s\n",

@@ -49,6 +49,8 @@ static bool keep(EVP_PKEY *key, const char *path, char why[200])
 
     if (out && fclose(out))
         good = false;
+    if (fd >= 0 && !out)
+        close(fd);
     if (!good)
         snprintf(why, 200, "%.100s: %s", path, strerror(errno));
     return good;
@@ -82,22 +84,6 @@ EVP_PKEY *keypair_open(const struct source *source, const char *path,
     return key;
 }
 
-static gr_rc put_pem(EVP_PKEY *key, struct buf *out)
-{
-    BIO *bio = BIO_new(BIO_s_mem());
-    char *text;
-    long n;
-
-    if (!PEM_write_bio_PUBKEY(bio, key)) {
-        BIO_free(bio);
-        return GR_REFUSE;
-    }
-    n = BIO_get_mem_data(bio, &text);
-    buf_put(out, text, (size_t)n);
-    BIO_free(bio);
-    return GR_OK;
-}
-
 gr_rc keypair_public(const struct source *source, EVP_PKEY *key,
                      struct buf *out)
 {
@@ -106,8 +92,17 @@ gr_rc keypair_public(const struct source *source, EVP_PKEY *key,
     size_t n = sizeof raw;
     int der;
 
-    if (encoding == KEY_PEM)
-        return put_pem(key, out);
+    if (encoding == KEY_PEM) {
+        BIO *bio = BIO_new(BIO_s_mem());
+        bool good = bio && PEM_write_bio_PUBKEY(bio, key);
+        char *pem;
+        long bytes = good ? BIO_get_mem_data(bio, &pem) : 0;
+
+        if (good)
+            buf_put(out, pem, (size_t)bytes);
+        BIO_free(bio);
+        return good ? GR_OK : GR_REFUSE;
+    }
     if (source->verify.scheme == SCHEME_ED25519 && encoding != KEY_SPKI) {
         if (!EVP_PKEY_get_raw_public_key(key, raw, &n))
             return GR_REFUSE;

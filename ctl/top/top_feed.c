@@ -167,19 +167,6 @@ static void give_up(struct asking *a, const char *why)
         snprintf(a->why, sizeof a->why, "%s", why);
 }
 
-static void begin(struct feed *f, struct asking *a, int64_t now)
-{
-    a->due_ms = now + ASK_EVERY_MS;
-    if (!process_listens(f->c, a->process, a->why)) {
-        give_up(a, a->why);
-        return;
-    }
-    a->sent_ms = now;
-    a->req = control_send(f->c->run_dir, a->process, a->what, a->args, NULL, 0);
-    if (!a->req)
-        give_up(a, "cannot be reached");
-}
-
 static bool go_on(struct asking *a, int64_t now)
 {
     json_t *reply;
@@ -262,10 +249,22 @@ bool feed_run(struct feed *f)
     for (int i = 0; i < FEED_ASKS; i++) {
         struct asking *a = &f->asks[i];
 
-        if (a->req)
+        if (a->req) {
             any |= go_on(a, now);
-        else if (now >= a->due_ms)
-            begin(f, a, now);
+            continue;
+        }
+        if (now < a->due_ms)
+            continue;
+        a->due_ms = now + ASK_EVERY_MS;
+        if (!process_listens(f->c, a->process, a->why)) {
+            give_up(a, a->why);
+            continue;
+        }
+        a->sent_ms = now;
+        a->req = control_send(f->c->run_dir, a->process, a->what, a->args, NULL,
+                              0);
+        if (!a->req)
+            give_up(a, "cannot be reached");
     }
     return any;
 }
