@@ -374,7 +374,7 @@ json_t *notifications_test(void *self, json_t *args, char why[200])
     struct tests *t = &c->tests;
     const struct settings *s = c->daemon.settings;
     const char *name = json_string_value(json_object_get(args, "name"));
-    struct conf_near near = {.text = name ? name : ""};
+    struct conf_near near = {.text = name};
     const struct alert_rule *rule = NULL;
     char hint[100];
     json_t *doc;

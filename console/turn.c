@@ -198,10 +198,7 @@ json_t *console_ask_alerts(void *self, json_t *args, char why[200])
     json_t *limit = json_object_get(args, "limit");
     int64_t n = limit ? json_integer_value(limit) : RECENT;
 
-    if (n < 1 || n > 1000) {
-        snprintf(why, 200, "\"limit\" must be a number from 1 to 1000");
-        return NULL;
-    }
+    (void)why;
     return json_pack("{s:o}", "alerts", alerts_json(self, n));
 }
 

@@ -12,19 +12,6 @@ enum {
     RETRIED_MAX = 500,
 };
 
-/* Read a filter; only those in state dead can be retried, resolved or discarded. */
-static bool read_dead(struct list_filter *f, json_t *args, char why[200])
-{
-    if (!list_filter_read(f, args, why))
-        return false;
-    if (f->state && strcmp(f->state, "dead") == 0)
-        return true;
-    snprintf(why, 200,
-             "\"state\" must be dead: dead letters in other states cannot be "
-             "retried, resolved or discarded");
-    return false;
-}
-
 /* Walk from the oldest on; numbers into `n` unless it is NULL. Returns how many match; *next is
  * where to continue, JSON null at the end. */
 static int walk(struct dlqd *d, const struct list_filter *f, int max,
@@ -107,14 +94,15 @@ json_t *bulk_retry(void *self, json_t *args, char why[200])
 {
     struct list_filter f;
 
-    return read_dead(&f, args, why) ? each(self, &f, retry, "requeued") : NULL;
+    return list_filter_read(&f, args, why) ? each(self, &f, retry, "requeued")
+                                           : NULL;
 }
 
 json_t *bulk_resolve(void *self, json_t *args, char why[200])
 {
     struct list_filter f;
 
-    return read_dead(&f, args, why) && list_note_good(f.note, why)
+    return list_filter_read(&f, args, why) && list_note_good(f.note, why)
                ? each(self, &f, resolve, "resolved")
                : NULL;
 }
@@ -123,7 +111,7 @@ json_t *bulk_discard(void *self, json_t *args, char why[200])
 {
     struct list_filter f;
 
-    return read_dead(&f, args, why) && list_note_good(f.note, why)
+    return list_filter_read(&f, args, why) && list_note_good(f.note, why)
                ? each(self, &f, discard, "discarded")
                : NULL;
 }
@@ -134,7 +122,7 @@ json_t *bulk_count(void *self, json_t *args, char why[200])
     json_t *next;
     int count;
 
-    if (!read_dead(&f, args, why))
+    if (!list_filter_read(&f, args, why))
         return NULL;
     count = walk(self, &f, LOOKED_AT_MOST, NULL, &next);
     return json_pack("{s:i, s:o}", "count", count, "next", next);

@@ -21,122 +21,65 @@
 /* What one reply may cost; the caller continues from "next". */
 enum {
     LIST_DEFAULT = 100,
-    LIST_MAX = 1000,
     SCAN_MAX = 5000,               /* index rows read, about 5 ms */
     RESPONSES_BYTES = 1024 * 1024, /* of last responses and errors */
-    RETRY_MAX = 1000,
     NOTE_MAX_BYTES = 4000,
 };
 
 /* ---- arguments ---- */
 
-static bool arg_text(json_t *v, const char *key, const char **out,
-                     char why[200])
-{
-    *out = json_string_value(v);
-    if (!*out)
-        snprintf(why, 200, "\"%s\" must be a string", key);
-    return *out != NULL;
-}
-
-static bool arg_int(json_t *v, const char *key, int64_t min, int64_t *out,
-                    char why[200])
-{
-    *out = json_integer_value(v);
-    if (json_is_integer(v) && *out >= min)
-        return true;
-    snprintf(why, 200, "\"%s\" must be a whole number from %" PRId64, key, min);
-    return false;
-}
-
-static bool read_state(struct list_filter *f, json_t *v, char why[200])
-{
-    if (!arg_text(v, "state", &f->state, why))
-        return false;
-    if (strcmp(f->state, "all") == 0) {
-        f->state = NULL;
-        return true;
-    }
-    if (states_find(&dead_letter_states, f->state) >= 0)
-        return true;
-    snprintf(why, 200, "\"%.40s\" is not a state; the states are", f->state);
-    for (int i = 0; i < DEAD_LETTER_STATES; i++) {
-        strncat(why, " ", 199 - strlen(why));
-        strncat(why, states_name(&dead_letter_states, i), 199 - strlen(why));
-    }
-    strncat(why, " all", 199 - strlen(why));
-    return false;
-}
-
-static bool read_cursor(json_t *v, const char *key, int64_t *ms, int64_t *n,
+static bool read_cursor(json_t *args, const char *key, int64_t *ms, int64_t *n,
                         char why[200])
 {
-    const char *text;
+    const char *text = json_string_value(json_object_get(args, key));
     int end = 0;
 
-    if (!arg_text(v, key, &text, why))
-        return false;
-    if (sscanf(text, "%" SCNd64 ".%" SCNd64 "%n", ms, n, &end) == 2 &&
-        end > 0 && text[end] == 0)
+    if (!text || (sscanf(text, "%" SCNd64 ".%" SCNd64 "%n", ms, n, &end) == 2 &&
+                  end > 0 && text[end] == 0))
         return true;
-    snprintf(why, 200, "\"%s\" is \"%.40s\": write the \"next\" of a reply",
-             key, text);
+    control_fail(why, CONTROL_INVALID,
+                 "args.%s: \"%.40s\" is not the \"next\" of a reply", key,
+                 text);
     return false;
 }
 
-static bool read_arg(struct list_filter *f, const char *key, json_t *v,
-                     char why[200])
+static const char *arg_text(json_t *args, const char *key)
 {
-    const struct {
-        const char *key;
-        const char **text;
-    } strings[] = {{"endpoint", &f->endpoint},
-                   {"workspace", &f->workspace},
-                   {"type", &f->type},
-                   {"reason", &f->reason},
-                   {"source", &f->source},
-                   {"who", &f->who},
-                   {"to", &f->to},
-                   {"note", &f->note}};
+    return json_string_value(json_object_get(args, key));
+}
 
-    for (size_t i = 0; i < COUNT_OF(strings); i++)
-        if (strcmp(key, strings[i].key) == 0)
-            return arg_text(v, key, strings[i].text, why);
-    if (strcmp(key, "state") == 0)
-        return read_state(f, v, why);
-    if (strcmp(key, "before") == 0)
-        return read_cursor(v, key, &f->before_ms, &f->before_n, why);
-    if (strcmp(key, "after") == 0)
-        return read_cursor(v, key, &f->after_ms, &f->after_n, why);
-    if (strcmp(key, "since_ms") == 0)
-        return arg_int(v, key, 0, &f->since_ms, why);
-    if (strcmp(key, "until_ms") == 0)
-        return arg_int(v, key, 0, &f->until_ms, why);
-    if (strcmp(key, "limit") == 0)
-        return arg_int(v, key, 1, &f->limit, why);
-    snprintf(why, 200,
-             "unknown argument \"%.40s\"; the arguments are state endpoint "
-             "workspace type "
-             "reason source since_ms until_ms limit before after to note who",
-             key);
-    return false;
+static int64_t arg_int(json_t *args, const char *key, int64_t otherwise)
+{
+    json_t *v = json_object_get(args, key);
+
+    return v ? json_integer_value(v) : otherwise;
 }
 
 bool list_filter_read(struct list_filter *f, json_t *args, char why[200])
 {
-    const char *key;
-    json_t *v;
+    const char *state = arg_text(args, "state");
 
     *f = (struct list_filter){
-        .state = states_name(&dead_letter_states, DEAD_LETTER_DEAD),
-        .until_ms = INT64_MAX,
-        .limit = LIST_DEFAULT,
+        .state = state ? state
+                       : states_name(&dead_letter_states, DEAD_LETTER_DEAD),
+        .endpoint = arg_text(args, "endpoint"),
+        .workspace = arg_text(args, "workspace"),
+        .type = arg_text(args, "type"),
+        .reason = arg_text(args, "reason"),
+        .source = arg_text(args, "source"),
+        .since_ms = arg_int(args, "since_ms", 0),
+        .until_ms = arg_int(args, "until_ms", INT64_MAX),
+        .limit = arg_int(args, "limit", LIST_DEFAULT),
         .before_ms = INT64_MAX,
-        .before_n = INT64_MAX};
-    json_object_foreach(args, key,
-                        v) if (!read_arg(f, key, v, why)) return false;
-    if (f->limit > LIST_MAX)
-        f->limit = LIST_MAX;
+        .before_n = INT64_MAX,
+        .to = arg_text(args, "to"),
+        .note = arg_text(args, "note"),
+        .who = arg_text(args, "who")};
+    if (strcmp(f->state, "all") == 0)
+        f->state = NULL;
+    if (!read_cursor(args, "before", &f->before_ms, &f->before_n, why) ||
+        !read_cursor(args, "after", &f->after_ms, &f->after_n, why))
+        return false;
     if (f->until_ms < f->before_ms) {
         f->before_ms = f->until_ms;
         f->before_n = 0; /* rows begin at 1: none at that time */
@@ -258,15 +201,6 @@ static bool find_dead_letter(struct dlqd *d, const char *id,
     return false;
 }
 
-static bool find_arg(struct dlqd *d, json_t *args, struct dead_letter *l,
-                     char why[200])
-{
-    const char *id;
-
-    return arg_text(json_object_get(args, "id"), "id", &id, why) &&
-           find_dead_letter(d, id, l, why);
-}
-
 /* The delivery id has no column: it is in the headers or the body. */
 static json_t *delivery_id_json(const struct source *source,
                                 struct bytes headers, struct bytes body)
@@ -326,7 +260,7 @@ json_t *list_ask_show(void *self, json_t *args, char why[200])
     struct dead_letter l;
     json_t *out;
 
-    if (!find_arg(d, args, &l, why))
+    if (!find_dead_letter(d, arg_text(args, "id"), &l, why))
         return NULL;
     out = dead_letter_json(&l);
     json_object_set_new(out, "generation", json_integer(l.generation));
@@ -348,10 +282,10 @@ json_t *list_ask_show(void *self, json_t *args, char why[200])
 bool list_retry(struct dlqd *d, const char *id, const char *to, const char *who,
                 char why[200])
 {
-    if (to && (!*to || strlen(to) > NAME_MAX_BYTES)) {
-        snprintf(why, 200,
-                 "\"to\" must be the name of an endpoint, with 1 to %d bytes",
-                 NAME_MAX_BYTES);
+    /* The declaration bounds characters. */
+    if (to && strlen(to) > NAME_MAX_BYTES) {
+        control_fail(why, CONTROL_INVALID,
+                     "args.to: at most %d bytes are allowed", NAME_MAX_BYTES);
         return false;
     }
     return to ? redirect_dead_letter(d, id, to, who, why)
@@ -402,37 +336,31 @@ static void retry_event(struct retrying *r, const char *event_id)
     json_decref(ids);
 }
 
+static void retry_each(struct retrying *r, const char *id)
+{
+    if (strncmp(id, "evt_", 4) == 0)
+        retry_event(r, id);
+    else
+        retry_one(r, id);
+}
+
 json_t *list_ask_retry(void *self, json_t *args, char why[200])
 {
-    json_t *ids = json_object_get(args, "ids"), *id;
+    json_t *ids = json_object_get(args, "ids"), *each;
+    const char *id = arg_text(args, "id");
     struct retrying r = {
-        .d = self,
-        .to = json_string_value(json_object_get(args, "to")),
-        .who = json_string_value(json_object_get(args, "who"))};
+        .d = self, .to = arg_text(args, "to"), .who = arg_text(args, "who")};
     size_t i;
 
-    if (json_array_size(ids) < 1 || json_array_size(ids) > RETRY_MAX) {
-        snprintf(why, 200, "\"ids\" has %zu entries: write 1 to %d ids",
-                 json_array_size(ids), RETRY_MAX);
-        return NULL;
-    }
-    json_array_foreach(ids, i, id) if (!json_is_string(id))
-    {
-        snprintf(why, 200,
-                 "\"ids\" must be a list of strings; entry %zu is not", i + 1);
+    if (!ids == !id) {
+        control_fail(why, CONTROL_INVALID, "write either args.ids or args.id");
         return NULL;
     }
     r.done = json_array();
     r.refused = json_array();
-    json_array_foreach(ids, i, id)
-    {
-        const char *text = json_string_value(id);
-
-        if (strncmp(text, "evt_", 4) == 0)
-            retry_event(&r, text);
-        else
-            retry_one(&r, text);
-    }
+    json_array_foreach(ids, i, each) retry_each(&r, json_string_value(each));
+    if (id)
+        retry_each(&r, id);
     return json_pack("{s:o, s:o}", "requeued", r.done, "refused", r.refused);
 }
 
@@ -440,25 +368,25 @@ json_t *list_ask_retry(void *self, json_t *args, char why[200])
 
 bool list_note_good(const char *note, char why[200])
 {
-    bool good = note && *note && strlen(note) <= NOTE_MAX_BYTES;
-
-    if (!good)
-        snprintf(why, 200, "\"note\" has %zu bytes: write 1 to %d",
-                 note ? strlen(note) : 0, NOTE_MAX_BYTES);
-    return good;
+    if (strlen(note) <= NOTE_MAX_BYTES)
+        return true;
+    control_fail(why, CONTROL_INVALID,
+                 "args.note: at most %d bytes are allowed", NOTE_MAX_BYTES);
+    return false;
 }
 
 static json_t *ask_decide(void *self, json_t *args, int state, char why[200])
 {
     struct dlqd *d = self;
-    const char *who = json_string_value(json_object_get(args, "who")), *note;
+    const char *note = arg_text(args, "note");
     struct dead_letter before, l;
     json_t *out = NULL;
 
-    if (!arg_text(json_object_get(args, "note"), "note", &note, why) ||
-        !list_note_good(note, why) || !find_arg(d, args, &before, why))
+    if (!list_note_good(note, why) ||
+        !find_dead_letter(d, arg_text(args, "id"), &before, why))
         return NULL;
-    if (decide_dead_letter(d, before.id, state, note, who, why) &&
+    if (decide_dead_letter(d, before.id, state, note, arg_text(args, "who"),
+                           why) &&
         store_find(&d->store, wire_text(before.id), &l)) {
         out = dead_letter_json(&l);
         dead_letter_fini(&l);
@@ -502,13 +430,10 @@ json_t *list_ask_trace(void *self, json_t *args, char why[200])
 {
     struct dlqd *d = self;
     struct dead_letter l;
-    const char *id;
-    json_t *out;
+    json_t *out = json_array();
 
-    if (!arg_text(json_object_get(args, "id"), "id", &id, why))
-        return NULL;
-    out = json_array();
-    store_event(&d->store, id);
+    (void)why;
+    store_event(&d->store, arg_text(args, "id"));
     while (store_event_next(&d->store, &l)) {
         add_timeline(d, &l, out);
         dead_letter_fini(&l);

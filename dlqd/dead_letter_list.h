@@ -20,7 +20,8 @@ struct list_filter {
     const char *who;  /* who asks for a change; NULL: unknown */
 };
 
-/* Read the arguments of `dlq`. false: `why` says what is wrong. */
+/* Read the arguments of `dlq` and of the commands for all that match. false: a cursor is wrong;
+ * `why` says so. */
 bool list_filter_read(struct list_filter *f, json_t *args, char why[200]);
 /* Whether this dead letter matches. (SQL selects the state.) Pure. */
 bool list_filter_takes(const struct list_filter *f, const struct scan_row *row);
@@ -28,7 +29,7 @@ bool list_filter_takes(const struct list_filter *f, const struct scan_row *row);
 struct dlqd;
 bool list_retry(struct dlqd *d, const char *id, const char *to, const char *who,
                 char why[200]);
-/* Whether the note of a decision has a valid length; if not, `why` says so. */
+/* Whether the note of a decision is short enough in bytes; if not, `why` says so. */
 bool list_note_good(const char *note, char why[200]);
 /* The "before" or "after" that continues after this row. The caller owns it. */
 json_t *list_cursor(const struct scan_row *last);

@@ -95,9 +95,12 @@ static bool count_all(struct bulk *b, int *code)
     bool more = true;
 
     while (more) {
-        json_t *reply = ask_needed(b->c, dlqd, "dlq_count",
-                                   json_incref(b->args), ASK_MS, code);
+        json_t *args = json_copy(b->args), *reply;
 
+        json_object_del(args, "limit");
+        json_object_del(args, "who");
+        json_object_del(args, b->deed->option + strlen("--"));
+        reply = ask_needed(b->c, dlqd, "dlq_count", args, ASK_MS, code);
         if (!reply)
             return false;
         b->total += integer_of(reply, "count");

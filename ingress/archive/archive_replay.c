@@ -11,7 +11,6 @@
 enum {
     PAGE_MAX = 500,
     LOOK_MAX = 5000, /* rows read, about 10 ms */
-    IDS_MAX = 500,
 };
 
 /* Rows are in the order of their numbers, and times ascend with them except for
@@ -89,14 +88,11 @@ json_t *replay_archive(void *self, json_t *args, char why[200])
     int64_t after = number(args, "after", -1), n, ms;
     bool more;
 
-    if (p.limit < 1 || p.since_ms < 0 || p.until_ms < p.since_ms) {
-        snprintf(why, 200,
-                 "since_ms, until_ms or limit is invalid: since_ms must not be "
-                 "negative or above until_ms, and limit at least 1");
+    if (p.until_ms < p.since_ms) {
+        control_fail(why, CONTROL_INVALID,
+                     "until_ms must not be before since_ms");
         return NULL;
     }
-    if (p.limit > PAGE_MAX)
-        p.limit = PAGE_MAX;
     if (after < 0 && json_is_true(json_object_get(args, "waiting")))
         after = (int64_t)links_cursor(g->daemon.links, SEQUENCER);
     else if (after < 0)
@@ -145,12 +141,10 @@ static void add(struct ingress *g, const struct replay_sending *s,
     g->counts[COUNT_REPLAYED]++;
 }
 
-/* One event: {"id"}, or {"id","request"} if its request has several. */
+/* `request`: NULL, or the event's request, which has several. */
 static void send_one(struct ingress *g, const struct replay_sending *s,
-                     json_t *one)
+                     const char *id, const char *request)
 {
-    const char *id = json_string_value(json_object_get(one, "id"));
-    const char *request = json_string_value(json_object_get(one, "request"));
     char new_id[EVENT_ID_BYTES + 1];
     int64_t archived = store_number(&g->store, request ? request : id);
 
@@ -164,28 +158,25 @@ static void send_one(struct ingress *g, const struct replay_sending *s,
                              *new_id ? json_string(new_id) : json_null()));
 }
 
-static bool are_ids(json_t *events, char why[200])
+/* The declaration bounds characters; these are bounds in bytes. */
+static bool are_ids(json_t *events, const char *event, char why[200])
 {
     json_t *one;
     size_t i;
 
-    if (json_array_size(events) < 1 || json_array_size(events) > IDS_MAX) {
-        snprintf(why, 200, "\"events\" has %zu entries: write 1 to %d",
-                 json_array_size(events), IDS_MAX);
-        return false;
-    }
     json_array_foreach(events, i, one)
     {
-        const char *id = json_string_value(json_object_get(one, "id"));
-
-        if (!id || strlen(id) != EVENT_ID_BYTES) {
-            snprintf(
-                why, 200,
-                "\"events\": entry %zu has no valid \"id\": write evt_ and "
-                "26 characters",
-                i + 1);
+        if (json_string_length(json_object_get(one, "id")) != EVENT_ID_BYTES) {
+            control_fail(why, CONTROL_INVALID,
+                         "args.events[%zu].id: write evt_ and 26 characters",
+                         i);
             return false;
         }
+    }
+    if (event && strlen(event) != EVENT_ID_BYTES) {
+        control_fail(why, CONTROL_INVALID,
+                     "args.event: write evt_ and 26 characters");
+        return false;
     }
     return true;
 }
@@ -194,6 +185,7 @@ json_t *replay_resend(void *self, json_t *args, char why[200])
 {
     struct ingress *g = self;
     json_t *events = json_object_get(args, "events"), *one;
+    const char *event = json_string_value(json_object_get(args, "event"));
     struct replay_sending s = {
         .endpoint = json_string_value(json_object_get(args, "endpoint")),
         .who = json_string_value(json_object_get(args, "who")),
@@ -202,13 +194,17 @@ json_t *replay_resend(void *self, json_t *args, char why[200])
     };
     size_t i;
 
-    if (!are_ids(events, why))
+    if (!events == !event) {
+        control_fail(why, CONTROL_INVALID,
+                     "write either args.events or args.event");
+        return NULL;
+    }
+    if (!are_ids(events, event, why))
         return NULL;
     if (s.endpoint && strlen(s.endpoint) > NAME_MAX_BYTES) {
-        snprintf(why, 200,
-                 "\"endpoint\": the name has %zu bytes, at most %d are "
-                 "allowed",
-                 strlen(s.endpoint), NAME_MAX_BYTES);
+        control_fail(why, CONTROL_INVALID,
+                     "args.endpoint: at most %d bytes are allowed",
+                     NAME_MAX_BYTES);
         return NULL;
     }
     if (g->space.refusal) {
@@ -220,7 +216,11 @@ json_t *replay_resend(void *self, json_t *args, char why[200])
     }
     s.resent = json_array();
     s.missing = json_array();
-    json_array_foreach(events, i, one) send_one(g, &s, one);
+    json_array_foreach(events, i, one)
+        send_one(g, &s, json_string_value(json_object_get(one, "id")),
+                 json_string_value(json_object_get(one, "request")));
+    if (event)
+        send_one(g, &s, event, NULL);
     log_info(NULL, "an operator sends archived events again",
              LI("events", json_array_size(s.resent)),
              LS("endpoint", s.endpoint),

@@ -462,7 +462,7 @@ json_t *rejects_show(void *self, json_t *args, char why[200])
     (void)why;
     if (source && strcmp(source, "-") == 0) /* "-": of unknown sources */
         shown.source = source = "";
-    if (limit > 0)
+    if (limit)
         shown.max = (size_t)limit;
     rejects_write_all(&g->rejects, g);
     if (!show_waiting(&g->rejects, source, &shown))

@@ -13,13 +13,6 @@
 /* Of a body, as base64 in one response. A body may be as large as ingress.max_body. */
 enum { CHUNK_BYTES = 256 * 1024 };
 
-static int64_t offset_of(json_t *args)
-{
-    int64_t offset = json_integer_value(json_object_get(args, "offset"));
-
-    return offset > 0 ? offset : 0;
-}
-
 /* The requested piece of the body, and its offset. */
 static void put_body(json_t *out, struct bytes body, int64_t offset)
 {
@@ -103,7 +96,8 @@ static json_t *describe_as(struct ingress *g, const char *id,
     if (as_sent && settings_producer(g->daemon.settings, row->source) &&
         put_published(row, as_sent, &made))
         body = (struct bytes){made.data, made.len};
-    out = describe(g, id, row, body, offset_of(args));
+    out = describe(g, id, row, body,
+                   json_integer_value(json_object_get(args, "offset")));
     buf_fini(&made);
     return out;
 }
@@ -117,11 +111,6 @@ json_t *show_request(void *self, json_t *args, char why[200])
     json_t *out = NULL;
     int64_t n;
 
-    if (!id) {
-        snprintf(why, 200,
-                 "\"id\" is missing: write the id of an event, evt_…");
-        return NULL;
-    }
     n = store_number(&g->store, id);
     if (!n) /* a replay made it of another one */
         n = store_replay_made_of(&g->store.replays, id);
@@ -149,11 +138,6 @@ json_t *show_reject(void *self, json_t *args, char why[200])
     struct bytes body;
     json_t *out;
 
-    if (!id || !*id) {
-        snprintf(why, 200,
-                 "\"id\" is missing: write the id of a refused request, rej_…");
-        return NULL;
-    }
     rejects_write_all(&g->rejects, g);
     if (!store_reject_find(&g->store, id, &row)) {
         store_reject_done(&g->store);
@@ -167,7 +151,8 @@ json_t *show_reject(void *self, json_t *args, char why[200])
     out = rejects_json(g, &row);
     store_reject_done(&g->store);
     if (store_reject_body(&g->store, id, &body))
-        put_body(out, body, offset_of(args));
+        put_body(out, body,
+                 json_integer_value(json_object_get(args, "offset")));
     store_reject_body_done(&g->store);
     return out;
 }

@@ -43,10 +43,10 @@ struct value {
         *name; /* NULL ends a table; of an item and of a reply: any text */
     enum value_type type;
     unsigned flags;
-    const char *help;                  /* a phrase: "of this workspace" */
-    int64_t min, max;                  /* max 0: no bound, or the usual one */
-    int64_t otherwise;                 /* INTEGER: the default; 0: none */
-    const char *const *choices;        /* ends with NULL */
+    const char *help;           /* a phrase: "of this workspace" */
+    int64_t min, max;           /* max 0: no bound, or the usual one */
+    int64_t otherwise;          /* INTEGER: the default; 0: none */
+    const char *const *choices; /* ends with NULL; of a PATTERN: known texts */
     const struct value *fields, *item; /* fields end with a NULL name */
 };
 

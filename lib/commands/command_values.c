@@ -113,6 +113,8 @@ static bool within(const struct value *v, int64_t n, const char *unit,
     if (max == INT64_MAX)
         snprintf(what, sizeof what, "at least %" PRId64 "%s is needed", v->min,
                  unit);
+    else if (v->min == max)
+        snprintf(what, sizeof what, "%" PRId64 "%s are needed", max, unit);
     else
         snprintf(what, sizeof what,
                  "from %" PRId64 " to %" PRId64 "%s is needed", v->min, max,

@@ -2,89 +2,246 @@
 #include "commands.h"
 #include "tables.h"
 
+#define PROCESS_FIELDS                             \
+    TEXT("process", "the name of the process"),    \
+        TEXT("version", "its version of Grapnel"), \
+        INTEGER("pid", "its number in the operating system")
+
 /* ---- ping ---- */
 
+static const struct value ping_reply[] = {
+    PROCESS_FIELDS, TIME("started_at", "when it started"), {0}};
 const struct command_spec command_ping = {
     .name = "ping",
     .process = "every",
     .help = "Whether the process responds.",
-    .reply = ANY("reply", ""),
+    .reply = OBJECT("reply", ping_reply, ""),
     .role = ROLE_VIEWER,
 };
 
 /* ---- status ---- */
 
+static const struct value store_fields[] = {
+    TEXT("path", "the file"),
+    INTEGER("bytes", "its size, with the write-ahead log"),
+    INTEGER("free_bytes", "free space of its disk, and in the file"),
+    INTEGER("schema_version", "of its tables"),
+    {0}};
+
+static const char *const directions[] = {"out", "in", NULL};
+static const struct value link_fields[] = {
+    TEXT("peer", "the process at the other end"),
+    CHOICE("direction", directions, "whether this process sends or receives"),
+    INTEGER("backlog", "out: messages that the peer does not have on disk yet; "
+                       "in: messages that this process has taken and not "
+                       "acknowledged yet"),
+    INTEGER("done", "the number of the last message that is done"),
+    INTEGER("lost", "messages that were lost after a restore"),
+    INTEGER("set_back", "how often a restored database set the link back"),
+    INTEGER("unprocessable", "messages that could not be processed"),
+    {0}};
+static const struct value link_value = OBJECT("link", link_fields, "");
+
+static const struct value metric_value = NUMBER("value", "");
+static const struct value series_fields[] = {
+    TEXT("name", "of the metric"),
+    MAP("labels", &value_text, "such as the endpoint"),
+    NUMBER("value", "of a counter or gauge; else absent",
+           .flags = VALUE_ABSENT),
+    LIST("counts", &metric_value, "per bucket, of a histogram; else absent",
+         .flags = VALUE_ABSENT),
+    NUMBER("sum", "of a histogram; else absent", .flags = VALUE_ABSENT),
+    {0}};
+static const struct value series_value = OBJECT("series", series_fields, "");
+
+static const char *const trouble_states[] = {"held", "disabled", "paused",
+                                             "failing", NULL};
+static const struct value trouble_fields[] = {
+    TEXT("endpoint", "its name"),
+    CHOICE("state", trouble_states,
+           "of the sequencer `held`, `disabled` or `paused`; of a deliverer "
+           "`failing`: its circuit breaker is open"),
+    TIME("since", "when that began", .flags = VALUE_NULL),
+    TEXT("reason", "why", .flags = VALUE_NULL),
+    INTEGER("waiting", "deliveries that wait for it; only of the sequencer",
+            .flags = VALUE_ABSENT),
+    BOOL("waiting_more",
+         "true: there may be more than `waiting`; only of the sequencer",
+         .flags = VALUE_ABSENT),
+    {0}};
+static const struct value trouble_value = OBJECT("trouble", trouble_fields, "");
+
+static const char *const lease_states[] = {"held", "lapsed", NULL};
+static const char *const breaker_states[] = {"closed", "open", "probing", NULL};
+static const struct value grant_fields[] = {
+    TEXT("endpoint", "its name"),
+    TEXT("state", "of the grant: `open` while deliveries may begin"),
+    BOOL("confirmed", "whether the endpoint's configuration is there"),
+    INTEGER("in_flight", "attempts in progress"),
+    INTEGER("window", "attempts that may be in progress"),
+    INTEGER("queued", "deliveries in memory that wait for an attempt"),
+    INTEGER("rows", "deliveries on disk"),
+    INTEGER("scheduled_retries", "deliveries that wait for their next attempt"),
+    CHOICE("breaker", breaker_states, "the circuit breaker"),
+    BOOL("held", "whether the sequencer holds the endpoint"),
+    BOOL("ramp", "whether the rate rises step by step after an outage"),
+    {0}};
+static const struct value grant_value = OBJECT("grant", grant_fields, "");
+
+static const struct value status_reply[] = {
+    PROCESS_FIELDS,
+    TEXT("kind", "its program: `ingress`, `sequencer`, `deliverer`, `dlqd` or "
+                 "`console`"),
+    TIME("started_at", "when it started"),
+    INTEGER("uptime_ms", "since then, by the wall clock", .min = INT64_MIN),
+    OBJECT("store", store_fields, "its database"),
+    LIST("links", &link_value, "its durable links to other processes"),
+    MAP("metrics", &metric_value,
+        "the value of each metric ([METRICS.md](METRICS.md))"),
+    MAP("rates", &metric_value, "of each counter, per second"),
+    LIST("series", &series_value, "metrics with labels, and histograms"),
+    LIST("troubles", &trouble_value,
+         "endpoints in trouble; only of the sequencer and deliverers",
+         .max = 100, .flags = VALUE_ABSENT),
+    INTEGER("troubles_more", "how many further endpoints there are; likewise",
+            .flags = VALUE_ABSENT),
+    CHOICE("lease", lease_states, "only of deliverers", .flags = VALUE_ABSENT),
+    LIST("grants", &grant_value,
+         "endpoints that this deliverer owns; only of deliverers", .max = 100,
+         .flags = VALUE_ABSENT),
+    INTEGER("in_flight", "attempts in progress; only of deliverers",
+            .flags = VALUE_ABSENT),
+    INTEGER("scheduled_retries",
+            "deliveries that wait for their next attempt; only of deliverers",
+            .flags = VALUE_ABSENT),
+    {0}};
 const struct command_spec command_status = {
     .name = "status",
     .process = "every",
-    .help = "The state of this process.",
-    .reply = ANY("reply", ""),
+    .help = "The state of this process: its database, its links, its metrics, "
+            "and endpoints in trouble.",
+    .reply = OBJECT("reply", status_reply, ""),
     .role = ROLE_VIEWER,
 };
 
 /* ---- health ---- */
 
+static const struct value health_reply[] = {
+    PROCESS_FIELDS,
+    BOOL("ready", "true: it can do its work"),
+    TEXT("state", "what it does, or what prevents it, in a few words"),
+    INTEGER("waiting", "messages that other processes do not have yet"),
+    {0}};
 const struct command_spec command_health = {
     .name = "health",
     .process = "every",
-    .help = "Whether it is ready, in one line.",
-    .reply = ANY("reply", ""),
+    .help = "Whether the process can do its work, for probes. While the disk "
+            "is full, the reply can be that error.",
+    .reply = OBJECT("reply", health_reply, ""),
     .role = ROLE_VIEWER,
 };
 
 /* ---- names ---- */
 
+static const struct value names_reply[] = {
+    LIST("endpoints", &value_text, ""),
+    LIST("sources", &value_text, "and producers"),
+    LIST("policies", &value_text, ""),
+    LIST("alerts", &value_text, ""),
+    LIST("notifiers", &value_text, ""),
+    INTEGER("metrics_interval_ms", "how often it publishes its metrics"),
+    TEXT("metrics_publish", "where, if a key sets that", .flags = VALUE_NULL),
+    {0}};
 const struct command_spec command_names = {
     .name = "names",
     .process = "every",
-    .help = "Names of endpoints, sources, policies, alerts and notifiers.",
-    .reply = ANY("reply", ""),
+    .help = "The names in the configuration of this process, and how it "
+            "publishes its metrics.",
+    .reply = OBJECT("reply", names_reply, ""),
     .role = ROLE_VIEWER,
 };
 
-/* ---- check ---- */
+/* ---- check, reload ---- */
 
+static const struct value check_reply[] = {
+    TEXT("file", "the configuration"),
+    BOOL("reloaded", "whether it is in effect now"),
+    LIST("errors", &value_text, "lines as of `grapnel check`"),
+    LIST("warnings", &value_text, "lines as of `grapnel check`"),
+    LIST("unset", &value_text,
+         "environment variables that the file uses and the process lacks"),
+    LIST("changed", &value_text,
+         "keys that take effect at once: `endpoints.crm.url`, "
+         "`endpoints.crm added`"),
+    LIST("restart", &value_text, "keys that take effect at a restart"),
+    LIST("variables", &value_text, "all variables that the file uses"),
+    {0}};
 const struct command_spec command_check = {
     .name = "check",
     .process = "every",
-    .help = "The changes that a reload would make.",
-    .reply = ANY("reply", ""),
+    .help = "The effect that a reload would have, with the environment of this "
+            "process.",
+    .reply = OBJECT("reply", check_reply, ""),
     .role = ROLE_VIEWER,
 };
-
-/* ---- reload ---- */
 
 const struct command_spec command_reload = {
     .name = "reload",
     .process = "every",
-    .help = "Read the configuration again.",
-    .reply = ANY("reply", ""),
+    .help = "Reads the configuration again. If there are `errors`, the process "
+            "keeps its configuration, and `reloaded` is false.",
+    .reply = OBJECT("reply", check_reply, ""),
     .role = ROLE_OPERATOR,
     .flags = COMMAND_ACTS | COMMAND_REPEATABLE | COMMAND_MEMORY,
 };
 
 /* ---- backup ---- */
 
-static const struct value backup_args[] = {TEXT("path", ""), {0}};
+static const struct value backup_args[] = {
+    TEXT("path", "a new file, as an absolute path", .flags = VALUE_REQUIRED),
+    {0}};
+static const struct value backup_reply[] = {
+    TEXT("path", "the new file"), INTEGER("bytes", "its size"), {0}};
 const struct command_spec command_backup = {
     .name = "backup",
     .process = "every",
-    .help = "Copy the database to a new file.",
+    .help = "Makes a consistent copy of the database, while the process works "
+            "on. The copy is stamped with its time: the first start from it "
+            "begins a new `grapnel-series` and logs what is lost.",
     .args = backup_args,
-    .reply = ANY("reply", ""),
+    .reply = OBJECT("reply", backup_reply, ""),
     .role = ROLE_OPERATOR,
-    .flags = COMMAND_ACTS | COMMAND_LATER,
+    .flags = COMMAND_ACTS | COMMAND_LATER | COMMAND_LOCAL,
 };
 
 /* ---- verify ---- */
 
+static const struct value damage_fields[] = {
+    TEXT("table", "its table"),
+    TEXT("id", "of the event, or null where the structure is damaged",
+         .flags = VALUE_NULL),
+    TEXT("what", "what is wrong"),
+    {0}};
+static const struct value damage_value = OBJECT("row", damage_fields, "");
+static const struct value verify_reply[] = {
+    TEXT("file", "the database"),
+    BOOL("ok", "whether nothing is damaged"),
+    INTEGER("tables", "how many were checked"),
+    INTEGER("rows", "whose checksums were checked"),
+    INTEGER("damaged_count", "damaged rows and structures"),
+    LIST("damaged", &damage_value, "of these", .max = 1000),
+    LIST("skipped", &value_text,
+         "tables whose structure was not checked to the end, because the "
+         "process had to write"),
+    {0}};
 const struct command_spec command_verify = {
     .name = "verify",
     .process = "every",
-    .help = "Check the database for damage.",
-    .reply = ANY("reply", ""),
+    .help = "Checks the database at low priority: SQLite's `quick_check`, and "
+            "the checksums of rows. Not during a `backup`.",
+    .reply = OBJECT("reply", verify_reply, ""),
     .role = ROLE_VIEWER,
-    .flags = COMMAND_LATER,
+    .flags = COMMAND_LATER | COMMAND_LOCAL,
 };
 
 const struct command_spec *const every_commands[] = {

@@ -1,122 +1,249 @@
 /* ingress_commands: what the ingress answers. */
+#include "bounds.h"
 #include "commands.h"
 #include "tables.h"
-
-/* ---- find ---- */
-
-static const struct value find_args[] = {TEXT("id", ""), {0}};
-const struct command_spec command_find = {
-    .name = "find",
-    .process = "ingress",
-    .help = "The newest requests that have this provider id as a header's "
-            "value or as a string in the body: {\"events\":[[id, received_ms, "
-            "source, received_at]…],\"looked_at\":…,\"back_to\":…}.",
-    .args = find_args,
-    .reply = ANY("reply", ""),
-    .role = ROLE_VIEWER,
-};
 
 /* ---- trace ---- */
 
 static const struct value request_trace_args[] = {
-    TEXT("id", ""), TEXT("event", ""), {0}};
+    TEXT("id", "the `evt_` id of the request", .flags = VALUE_REQUIRED),
+    TEXT("event", "the `evt_` id of one event of a request of several, for the "
+                  "steps of this event"),
+    {0}};
+static const struct value request_trace_reply[] = {
+    TEXT("id", "as asked for"),
+    TEXT("source", "the source or producer that sent it"),
+    TIME("received_at", "when ingress received it"),
+    TEXT("remote", "the address of the client"),
+    INTEGER("body_bytes", "the size of its body"),
+    BOOL("handed_on", "whether the sequencer has it"),
+    INTEGER("secret", "which of the source's secrets signed it, from 0"),
+    LIST("headers", &value_header, "without secrets"),
+    LIST("timeline", &timeline_step, "the steps that ingress knows"),
+    {0}};
+static const struct value replayed_reply[] = {
+    TEXT("id", "as asked for"),
+    LIST("timeline", &timeline_step, "how often it was sent again"),
+    {0}};
+static const struct value replayed_value = OBJECT(
+    "reply", replayed_reply,
+    "for an event that a replay made, or one of a request of several");
 const struct command_spec command_request_trace = {
     .name = "trace",
     .process = "ingress",
     .help = "The archived request of an event, and how often the event was "
             "sent again.",
     .args = request_trace_args,
-    .reply = ANY("reply", ""),
+    .reply = OBJECT("reply", request_trace_reply, ""),
+    .or_reply = &replayed_value,
     .role = ROLE_VIEWER,
+};
+
+/* ---- find, archive ---- */
+
+static const struct value archived_part = ANY(
+    "value", "id, received_ms, source and received_at");
+static const struct value archived_value = LIST(
+    "event", &archived_part, "`[id, received_ms, source, received_at]`",
+    .min = 4, .max = 4);
+
+static const struct value find_args[] = {
+    TEXT("id", "the provider's id of an event or a delivery", .min = 1,
+         .max = TEXT_MAX_BYTES, .flags = VALUE_REQUIRED),
+    {0}};
+static const struct value find_reply[] = {
+    LIST("events", &archived_value, "newest first", .max = 20),
+    INTEGER("looked_at", "how many of the newest requests were read"),
+    TIME("back_to",
+         "when the oldest of these was received; null if there are "
+         "none",
+         .flags = VALUE_NULL),
+    {0}};
+const struct command_spec command_find = {
+    .name = "find",
+    .process = "ingress",
+    .help = "The newest requests that have this id as the value of a header or "
+            "as a string in the body. For use while the sequencer, which has "
+            "an index of these ids, does not respond.",
+    .args = find_args,
+    .reply = OBJECT("reply", find_reply, ""),
+    .role = ROLE_VIEWER,
+    .rows = "events",
+};
+
+static const struct value archive_args[] = {
+    ARGS_TIMES,
+    TEXT("source", "from this source", .max = NAME_MAX_BYTES),
+    BOOL("waiting", "true: only requests that the sequencer has not "
+                    "acknowledged"),
+    INTEGER("limit", "at most this many", .min = 1, .max = 500,
+            .otherwise = 500),
+    INTEGER("after", "the `next` of the page before", .min = -1),
+    {0}};
+static const struct value archive_reply[] = {
+    LIST("events", &archived_value, "oldest first", .max = 500),
+    INTEGER("next", "the `after` of the next page; null: this was the last",
+            .flags = VALUE_NULL),
+    {0}};
+const struct command_spec command_archive = {
+    .name = "archive",
+    .process = "ingress",
+    .help = "Archived requests, oldest first.",
+    .args = archive_args,
+    .reply = OBJECT("reply", archive_reply, ""),
+    .role = ROLE_VIEWER,
+    .rows = "events",
 };
 
 /* ---- request ---- */
 
-static const struct value request_args[] = {TEXT("id", ""),
-                                            TEXT("event", ""),
-                                            INTEGER("offset", ""),
-                                            TEXT("as_sent", ""),
-                                            {0}};
+#define ARG_OFFSET \
+    INTEGER("offset", "of the piece in the body; headers come with 0")
+static const struct value request_args[] = {
+    TEXT("id", "the `evt_` id of the request", .flags = VALUE_REQUIRED),
+    TEXT("event", "the `evt_` id of one event of a request of several, for the "
+                  "body of this event"),
+    ARG_OFFSET,
+    TEXT("as_sent", "of a producer's request: the id of its event, for the "
+                    "body that endpoints get"),
+    {0}};
+static const struct value request_reply[] = {
+    TEXT("id", "of the event or the request"),
+    TEXT("source", "the source or producer that sent it"),
+    TIME("received_at", "when ingress received it"),
+    TEXT("remote", "the address of the client"),
+    TEXT("process", "the ingress that has it"),
+    LIST("headers", &value_header, "without secrets; with `offset` 0",
+         .flags = VALUE_ABSENT),
+    LIST("masked", &value_text,
+         "where a shared token was before the request was stored, such as "
+         "`X-Gitlab-Token` or `query:token`; with `offset` 0",
+         .flags = VALUE_ABSENT),
+    INTEGER("body_bytes", "the size of the whole body"),
+    INTEGER("offset", "of this piece"),
+    BASE64("body_b64", "at most 256 KiB of the body from `offset` on; ask "
+                       "again until you have `body_bytes`"),
+    {0}};
 const struct command_spec command_request = {
     .name = "request",
     .process = "ingress",
-    .help = "An archived request: with offset 0 its headers, and body_b64, the "
-            "piece of its body_bytes at offset (event: the body of this event "
-            "in a request of several; as_sent: of a producer's request, the "
-            "body that endpoints get for the event with this id).",
+    .help = "An archived request as it was received, with a piece of its body.",
     .args = request_args,
-    .reply = ANY("reply", ""),
+    .reply = OBJECT("reply", request_reply, ""),
     .role = ROLE_VIEWER,
 };
 
-/* ---- reject ---- */
+/* ---- rejects, reject ---- */
 
-static const struct value reject_args[] = {
-    TEXT("id", ""), INTEGER("offset", ""), {0}};
-const struct command_spec command_reject = {
-    .name = "reject",
-    .process = "ingress",
-    .help = "A refused request, in the same form.",
-    .args = reject_args,
-    .reply = ANY("reply", ""),
-    .role = ROLE_VIEWER,
-};
+#define REJECT_FIELDS                                                        \
+    TEXT("id", "`rej_…`", .flags = VALUE_NULL),                              \
+        TIME("at", "when it was refused"),                                   \
+        TEXT("source", "its source; empty: the request names no configured " \
+                       "source"),                                            \
+        TEXT("reason", "why it was refused"),                                \
+        INTEGER("status", "the HTTP status of the response"),                \
+        TEXT("remote", "the address of the client"),                         \
+        TEXT("delivery_id",                                                  \
+             "the provider's delivery id, where a header has "               \
+             "it",                                                           \
+             .flags = VALUE_NULL),                                           \
+        TEXT("method", "of the request"),                                    \
+        TEXT("path", "of the request, without its query"),                   \
+        INTEGER("body_bytes", "the size of its body, as far as it arrived"), \
+        BOOL("has_body", "whether the body is kept"),                        \
+        LIST("headers", &value_header, "without secrets; the first 2 KiB"),  \
+        TEXT("process", "the ingress that refused it")
 
-/* ---- rejects ---- */
-
-static const struct value rejects_args[] = {TEXT("source", "from this source"),
-                                            TEXT("id", ""),
-                                            ARGS_TIMES,
-                                            ARG_LIMIT,
-                                            {0}};
+static const struct value rejects_args[] = {
+    TEXT("source", "of this source; `-`: requests that name no configured "
+                   "source"),
+    TEXT("id", "with this delivery id of the provider in a header"),
+    ARGS_TIMES,
+    INTEGER("limit", "at most this many", .min = 1, .max = 10000,
+            .otherwise = 100),
+    {0}};
+static const struct value reject_row[] = {REJECT_FIELDS, {0}};
+static const struct value reject_value = OBJECT("reject", reject_row, "");
+static const struct value rejects_reply[] = {
+    LIST("rejects", &reject_value, "newest first"), {0}};
 const struct command_spec command_rejects = {
     .name = "rejects",
     .process = "ingress",
-    .help = "Refused requests, newest first (id: the provider's delivery id, "
-            "if a header has it).",
+    .help = "Refused requests, newest first. Of each source, the last thousand "
+            "are kept.",
     .args = rejects_args,
-    .reply = ANY("reply", ""),
+    .reply = OBJECT("reply", rejects_reply, ""),
     .role = ROLE_VIEWER,
+    .routes = {{"GET", "/rejects"}},
+    .rows = "rejects",
 };
 
-/* ---- archive ---- */
-
-static const struct value archive_args[] = {
-    ARGS_TIMES,          TEXT("source", "from this source"),
-    ARG_LIMIT,           ANY("after", "the `next` of the page before"),
-    BOOL("waiting", ""), {0}};
-const struct command_spec command_archive = {
-    .name = "archive",
+static const struct value reject_args[] = {
+    TEXT("id", "`rej_…`, of the refused request", .min = 1,
+         .flags = VALUE_REQUIRED),
+    ARG_OFFSET,
+    {0}};
+static const struct value reject_reply[] = {
+    REJECT_FIELDS,
+    INTEGER("offset", "of this piece; absent if the body is not kept",
+            .flags = VALUE_ABSENT),
+    BASE64("body_b64",
+           "at most 256 KiB of the body from `offset` on, as in `request`; "
+           "absent if the body is not kept",
+           .flags = VALUE_ABSENT),
+    {0}};
+const struct command_spec command_reject = {
+    .name = "reject",
     .process = "ingress",
-    .help = "Archived events, oldest first (waiting: only events that the "
-            "sequencer has not acknowledged): {\"events\":[[id, received_ms, "
-            "source, received_at]…],\"next\":…}; continue with \"after\": next "
-            "until that is null.",
-    .args = archive_args,
-    .reply = ANY("reply", ""),
+    .help = "One refused request. Its body is kept for a day; the bodies have "
+            "64 MiB in all.",
+    .args = reject_args,
+    .reply = OBJECT("reply", reject_reply, ""),
     .role = ROLE_VIEWER,
+    .routes = {{"GET", "/rejects/{id}"}},
 };
 
 /* ---- resend ---- */
 
-static const struct value resend_args[] = {ANY("events", ""),
-                                           TEXT("endpoint", "of this endpoint"),
-                                           BOOL("always", ""),
-                                           BOOL("new_id", ""),
-                                           ARG_WHO,
-                                           {0}};
+static const struct value resend_event_fields[] = {
+    TEXT("id", "the `evt_` id of the event", .min = EVENT_ID_BYTES,
+         .max = EVENT_ID_BYTES, .flags = VALUE_REQUIRED),
+    TEXT("request", "the `evt_` id of its request, if that has several events"),
+    {0}};
+static const struct value resend_event = OBJECT("event", resend_event_fields,
+                                                "");
+static const struct value resend_args[] = {
+    LIST("events", &resend_event, "the events", .min = 1, .max = 500),
+    TEXT("event", "the `evt_` id of one event, instead of `events`",
+         .min = EVENT_ID_BYTES, .max = EVENT_ID_BYTES),
+    TEXT("endpoint", "only to this endpoint", .max = NAME_MAX_BYTES),
+    BOOL("always", "true: to that endpoint even if it is not subscribed"),
+    BOOL("new_id", "true: as new events, with new ids"),
+    ARG_WHO,
+    {0}};
+static const struct value resent_fields[] = {
+    TEXT("id", "of the event"),
+    TEXT("new_id", "with `new_id`, the id of the new event",
+         .flags = VALUE_NULL),
+    {0}};
+static const struct value resent_value = OBJECT("event", resent_fields, "");
+static const struct value resend_reply[] = {
+    LIST("resent", &resent_value, "the events that are sent again"),
+    LIST("missing", &value_id, "ids that are not in the archive"),
+    {0}};
 const struct command_spec command_resend = {
     .name = "resend",
     .process = "ingress",
-    .help = "Send these events again ({\"id\"}, or {\"id\",\"request\"} for "
-            "one of a request of several): "
-            "{\"resent\":[{\"id\",\"new_id\"}…],\"missing\":[id…]}.",
+    .help = "Sends archived events again. They keep their ids and numbers.",
     .args = resend_args,
-    .reply = ANY("reply", ""),
+    .reply = OBJECT("reply", resend_reply, ""),
     .role = ROLE_OPERATOR,
     .flags = COMMAND_ACTS,
+    .routes = {{"POST", "/events/{event}/resend"}},
 };
 
 const struct command_spec *const ingress_commands[] = {
-    &command_find,    &command_request_trace, &command_request, &command_reject,
-    &command_rejects, &command_archive,       &command_resend,  NULL};
+    &command_request_trace, &command_find,
+    &command_request,       &command_rejects,
+    &command_reject,        &command_archive,
+    &command_resend,        NULL};

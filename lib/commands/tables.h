@@ -41,6 +41,7 @@
 /* tables.c: values that several commands have */
 extern const struct value value_text; /* an item of a list of texts */
 extern const struct value value_id;
+extern const struct value value_header; /* an item of `headers` */
 
 /* event_fields.c: events, deliveries and timelines */
 extern const char *const event_statuses[], *const delivery_statuses[];

@@ -357,7 +357,7 @@ static json_t *on_backup(void *self, json_t *args, char why[200])
     struct daemon *d = self;
     const char *path = json_string_value(json_object_get(args, "path"));
 
-    if (!path || *path != '/') {
+    if (*path != '/') {
         control_fail(why, CONTROL_INVALID,
                      "args.path must be an absolute path");
         return NULL;

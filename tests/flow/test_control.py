@@ -26,11 +26,11 @@ def raw(rig, process, question):
 
 
 def asks(process):
-    """What the program of this process can be asked, from its source."""
-    kind = process.split("-")[0]
-    text = "".join(path.read_text() for path in (ROOT / kind).glob("*.c"))
-    tables = re.findall(r"struct control_command \w+\[\] = \{(.*?)\n\};", text, re.S)
-    return {name for table in tables for name in re.findall(r'\{"(\w+)",', table)}
+    """What this process can be asked, from the declarations."""
+    tables = [ROOT / "lib" / "commands" / f"{kind}_commands.c"
+              for kind in ("every", process.split("-")[0])]
+    return {name for table in tables
+            for name in re.findall(r'\.name = "(\w+)",', table.read_text())}
 
 
 class Control(RigTest):

@@ -97,7 +97,7 @@ static int work(void *self)
 
 static void status(void *self, json_t *out)
 {
-    json_object_set_new(out, "sum", json_integer(*(int64_t *)self));
+    json_object_set_new(out, "in_flight", json_integer(*(int64_t *)self));
 }
 
 static const struct daemon_plan plan = {
@@ -328,7 +328,7 @@ static void control_replies_to_what_it_knows(void **state)
     assert_int_equal(json_integer_value(json_object_get(a, "now")), 43);
     json_decref(a);
     a = ask_for("status", NULL, why);
-    assert_int_equal(json_integer_value(json_object_get(a, "sum")), 43);
+    assert_int_equal(json_integer_value(json_object_get(a, "in_flight")), 43);
     assert_true(json_is_array(json_object_get(a, "links")));
     assert_int_equal(
         json_integer_value(json_object_get(json_object_get(a, "metrics"),

@@ -5,6 +5,7 @@
 /* cmocka needs the above first */
 #include <cmocka.h>
 
+#include "commands.h"
 #include "dead_letter.h"
 #include "dead_letter_list.h"
 #include <string.h>
@@ -135,7 +136,8 @@ static bool reads(struct list_filter *f, const char *text, char why[200])
     bool ok;
 
     assert_non_null(args);
-    ok = list_filter_read(f, args, why);
+    ok = command_args_fit(&command_dlq, args, why) &&
+         list_filter_read(f, args, why);
     json_decref(args);
     return ok;
 }
@@ -166,15 +168,15 @@ static void a_bad_filter_is_refused_with_a_reason(void **state)
     static const struct {
         const char *args, *says;
     } cases[] = {
-        {"{\"state\":\"lost\"}", "recovered resolved discarded all"},
-        {"{\"state\":1}", "string"},
-        {"{\"limit\":0}", "from 1"},
+        {"{\"state\":\"lost\"}", "recovered, resolved, discarded or all"},
+        {"{\"state\":1}", "a word is needed"},
+        {"{\"limit\":0}", "from 1 to 1000"},
         {"{\"limit\":\"5\"}", "whole number"},
-        {"{\"since_ms\":-1}", "from 0"},
+        {"{\"since_ms\":-1}", "at least 0"},
         {"{\"before\":\"17\"}", "next"},
         {"{\"before\":\"17.x\"}", "next"},
-        {"{\"endpoints\":\"crm\"}", "arguments are state"},
-        {"{\"type\":null}", "string"},
+        {"{\"endpoints\":\"crm\"}", "it has state"},
+        {"{\"type\":null}", "args.type: a text"},
     };
     struct list_filter f;
 
