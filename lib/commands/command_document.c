@@ -11,6 +11,7 @@ const struct command_list command_lists[] = {
     {"deliverer", deliverer_commands},
     {"dlqd", dlqd_commands},
     {"console", console_commands},
+    {NULL, api_commands},
     {NULL, NULL},
 };
 
@@ -110,7 +111,7 @@ static void put_command(struct buf *out, const struct command_spec *c)
 
 void commands_document(struct buf *out)
 {
-    for (size_t i = 0; command_lists[i].commands; i++) {
+    for (size_t i = 0; command_lists[i].title; i++) {
         buf_printf(out, "\n## %s\n", command_lists[i].title);
         for (const struct command_spec *const *c = command_lists[i].commands;
              *c; c++)

@@ -11,8 +11,10 @@ extern const struct command_spec *const sequencer_commands[];
 extern const struct command_spec *const deliverer_commands[];
 extern const struct command_spec *const dlqd_commands[];
 extern const struct command_spec *const console_commands[];
+/* HTTP only: no process has them as control commands */
+extern const struct command_spec *const api_commands[];
 
-/* All of them, with a title for people; ends with NULL commands. */
+/* All of them, with a title for people (NULL: HTTP only); ends with NULL commands. */
 struct command_list {
     const char *title;
     const struct command_spec *const *commands;
