@@ -2,8 +2,8 @@
 #ifndef CONSOLE_CONSOLE_H
 #define CONSOLE_CONSOLE_H
 
+#include "api.h"
 #include "collector.h"
-#include "console_http.h"
 #include "daemon.h"
 #include "forward.h"
 #include "measurements.h"
@@ -12,6 +12,7 @@
 #include "rules.h"
 #include "store.h"
 #include "ulid.h"
+#include "web.h"
 #include <sys/queue.h>
 
 enum console_metric {
@@ -67,7 +68,8 @@ struct console {
     struct collector *collector;
     struct tracks *tracks;
     struct forward *forward;
-    struct console_http *http;
+    struct web *web;
+    struct api *api;
     struct notify *notify;
     struct active_list active;
     struct tests tests;
@@ -78,7 +80,6 @@ struct console {
     bool ask_again;       /* there are more */
     int64_t judge_due_ms; /* mono */
     int64_t look_due_ms;  /* mono: for new processes */
-    int http_wait_ms;
     int64_t metrics[M_COUNT];
 };
 

@@ -100,7 +100,7 @@ static const struct links_ops links_ops = {0};
 static const struct daemon_plan plan = {
     .process = "console",
     .default_name = "console",
-    .summary = "collects metrics, serves them to Prometheus, and sends alerts",
+    .summary = "serves metrics and the management API, and sends alerts",
     .schema = &console_schema,
     .links = &links_ops,
     .commands = commands,
@@ -116,12 +116,12 @@ static const struct daemon_plan plan = {
 };
 
 /* console: collects the metrics of all processes, serves them to Prometheus, evaluates alert
- * rules and notifies. Delivery never depends on it.
+ * rules and notifies, and serves the management API. Delivery never depends on it.
  *
  * Promises  nothing that an event depends on; alerts and unsent notifications survive
  *           a restart
  * Reads     the PUB sockets of all processes in run_dir; dlqd's dead letters, over its
- *           control socket
+ *           control socket; for the management API, all control sockets
  * Writes    console.db; metrics.publish; HTTP on console.listen; notifiers
  * Refuses   notifiers at private addresses, unless allowed (P8); alerts over
  *           HTTP without a token

@@ -1,4 +1,5 @@
 /* turn: the console's start, its turn, and its replies to requests. */
+#include "authorization.h"
 #include "clock.h"
 #include "console.h"
 #include "log.h"
@@ -12,8 +13,10 @@ enum {
     RECENT = 100, /* alerts of /api/alerts */
 };
 
-static void page(void *self, const char *path, const char *bearer,
-                 struct http_page *p);
+static void begin(void *self, struct web_request *r);
+static void end(void *self, struct web_request *r);
+
+static const struct web_ops web_ops = {.begin = begin, .end = end};
 
 void console_open(void *self)
 {
@@ -30,12 +33,14 @@ void console_open(void *self)
     alerts_load(c);
     dead_letter_alerts_open(c);
     c->forward = forward_open(s->run_dir, s->metrics_publish);
-    c->http = http_open(s->console.host, s->console.port, page, c);
-    http_set_hosts(c->http, &s->console.hosts);
+    c->api = api_open(&c->daemon);
+    c->web = web_open(s->console.host, s->console.port, &web_ops, c);
+    web_set_hosts(c->web, &s->console.hosts);
     loop_watch_socket(&c->daemon.loop, forward_in(c->forward));
     loop_watch_fd(&c->daemon.loop, monitors_fd(forward_out(c->forward)));
     loop_watch_socket(&c->daemon.loop, c->dlqd);
-    loop_watch_fd(&c->daemon.loop, http_fd(c->http));
+    loop_watch_fd(&c->daemon.loop, web_fd(c->web));
+    loop_watch_fd(&c->daemon.loop, api_fd(c->api));
     /* Wait until every process has been heard. */
     c->judge_due_ms = mono_ms() + s->console.evaluate_ms;
     log_info(NULL, "listening", LS("host", s->console.host),
@@ -88,7 +93,8 @@ int console_work(void *self)
             collector_forget(c->collector, name);
         c->look_due_ms = now + LOOK_MS;
     }
-    c->http_wait_ms = http_run(c->http, now);
+    ms = loop_sooner(ms, api_work(c->api));
+    ms = loop_sooner(ms, web_run(c->web, c->daemon.loop.now_ms, now));
     dead_letter_alerts_work(c);
     if (now >= c->judge_due_ms && !more) {
         alerts_judge(c);
@@ -96,7 +102,6 @@ int console_work(void *self)
         c->judge_due_ms = now + c->daemon.settings->console.evaluate_ms;
     }
     ms = loop_sooner(ms, notifications_work(c));
-    ms = loop_sooner(ms, c->http_wait_ms);
     ms = loop_sooner(ms, until(c->judge_due_ms, now));
     return more ? 0 : loop_sooner(ms, until(c->look_due_ms, now));
 }
@@ -123,7 +128,7 @@ void console_reload(void *self, struct settings *fresh)
 {
     struct console *c = self;
 
-    http_set_hosts(c->http, &fresh->console.hosts);
+    web_set_hosts(c->web, &fresh->console.hosts);
     c->judge_due_ms = c->daemon.loop.mono_ms + fresh->console.evaluate_ms;
 }
 
@@ -131,7 +136,8 @@ void console_close(void *self)
 {
     struct console *c = self;
 
-    http_close(c->http);
+    web_close(c->web);
+    api_close(c->api);
     forward_close(c->forward);
     dead_letter_alerts_close(c);
     notify_close(c->notify);
@@ -143,54 +149,72 @@ void console_close(void *self)
 
 /* ---- requests ---- */
 
-static void fail(struct http_page *p, unsigned status, const char *code,
-                 const char *message)
-{
-    p->status = status;
-    buf_printf(&p->text, "{\"error\":{\"code\":\"%s\",\"message\":\"%s\"}}\n",
-               code, message);
-}
-
-static void page_alerts(struct console *c, const char *bearer,
-                        struct http_page *p)
+static void page_alerts(struct console *c, struct web_request *r)
 {
     const struct string_list *tokens = &c->daemon.settings->console.tokens;
+    const char *token;
     json_t *doc;
+    size_t index;
     char *text;
+    int count;
 
     if (!tokens->count) {
-        fail(p, 403, "no_tokens", "console.tokens is empty");
+        web_fail(r, WEB_NO_TOKENS, NULL, "console.tokens is empty");
         return;
     }
-    if (!bearer || !http_token_known(tokens->items, tokens->count, bearer)) {
-        fail(p, 401, "unauthorized",
-             "Authorization: Bearer TOKEN is missing or wrong");
+    token = bearer_token(web_header(r, "Authorization", &count));
+    if (!token || !token_listed(tokens, token, &index)) {
+        web_fail(r, WEB_UNAUTHORIZED, NULL,
+                 "Authorization: Bearer TOKEN is missing or wrong");
         return;
     }
     doc = json_pack("{s:o}", "alerts", alerts_json(c, RECENT));
     text = json_dumps(doc, JSON_COMPACT);
-    buf_puts(&p->text, text);
-    buf_puts(&p->text, "\n");
+    buf_puts(&r->text, text);
+    buf_puts(&r->text, "\n");
     free(text);
     json_decref(doc);
 }
 
-static void page(void *self, const char *path, const char *bearer,
-                 struct http_page *p)
+static void page(struct console *c, struct web_request *r)
+{
+    const char *path = r->path;
+
+    if (strcmp(r->method, "GET") != 0 && strcmp(r->method, "HEAD") != 0) {
+        web_add_header(r, "Allow", "GET, HEAD");
+        web_fail(r, WEB_METHOD_NOT_ALLOWED, NULL, "only GET");
+    } else if (strcmp(path, "/metrics") == 0) {
+        r->type = "text/plain; version=0.0.4; charset=utf-8";
+        prometheus_text(c->collector, c->daemon.loop.mono_ms, &r->text);
+    } else if (strcmp(path, "/healthz") == 0) {
+        buf_puts(&r->text, "{\"status\":\"ok\"}\n");
+    } else if (strcmp(path, "/api/alerts") == 0) {
+        page_alerts(c, r);
+    } else {
+        web_fail(r, WEB_NO_ROUTE, NULL,
+                 "not found; there are /metrics, /healthz, /api/alerts and "
+                 "/api/v1");
+    }
+}
+
+static void begin(void *self, struct web_request *r)
 {
     struct console *c = self;
 
-    if (strcmp(path, "/metrics") == 0) {
-        p->type = "text/plain; version=0.0.4; charset=utf-8";
-        prometheus_text(c->collector, c->daemon.loop.mono_ms, &p->text);
-    } else if (strcmp(path, "/healthz") == 0) {
-        buf_puts(&p->text, "{\"status\":\"ok\"}\n");
-    } else if (strcmp(path, "/api/alerts") == 0) {
-        page_alerts(c, bearer, p);
-    } else {
-        fail(p, 404, "not_found",
-             "not found; there are /metrics, /healthz and /api/alerts");
+    if (api_has(r->path)) {
+        api_begin(c->api, r);
+        return;
     }
+    page(c, r);
+    web_respond(r);
+}
+
+static void end(void *self, struct web_request *r)
+{
+    struct console *c = self;
+
+    if (r->self)
+        api_end(c->api, r);
 }
 
 json_t *console_ask_alerts(void *self, json_t *args, char why[200])

@@ -96,7 +96,8 @@ static const struct conf_key root_keys_all[] = {
     SECTION("metrics", &settings_metrics_section,
             "the metrics that each process publishes"),
     SECTION("console", &settings_console_section,
-            "the process that serves metrics to Prometheus and sends alerts"),
+            "the process that serves metrics to Prometheus and the "
+            "management API, and sends alerts"),
     KEY(strings, settings, include, "include", NULL,
         "more files. They may contain only sources, producers, endpoints, "
         "routes, retry_policies, alerts and notifiers, which are added to the "

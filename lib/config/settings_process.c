@@ -119,8 +119,8 @@ const struct conf_section settings_metrics_section = {
 
 static const struct conf_key console_keys[] = {
     KEY(listen, settings, console.host, "listen", "127.0.0.1:8081",
-        "the address that serves `/metrics` (no token needed) and "
-        "`/api/alerts`",
+        "the address that serves `/metrics` (no token needed), "
+        "`/api/alerts`, and the management API at `/api/v1`",
         COUNT(settings, console.port)),
     KEY(strings, settings, console.hosts, "hosts", NULL,
         "host names, without port, under which browsers and Prometheus may "
@@ -129,8 +129,9 @@ static const struct conf_key console_keys[] = {
         "allowed",
         .check = wrong_host_name, .form = "list of host names"),
     KEY(strings, settings, console.tokens, "tokens", NULL,
-        "bearer tokens for `/api/alerts`; without a token in this list, "
-        "`/api/alerts` is closed",
+        "bearer tokens of administrators, for `/api/alerts` and the "
+        "management API; without a token in this list, `/api/alerts` is "
+        "closed",
         .flags = CONF_SECRET | CONF_FILLED, .form = "list of secrets"),
     KEY(duration, settings, console.evaluate_ms, "evaluate", "1m",
         "how often alert rules are evaluated", .min = 100, .max = HOUR_MS),
@@ -139,7 +140,8 @@ static const struct conf_key console_keys[] = {
 
 const struct conf_section settings_console_section = {
     .name = "console",
-    .help = "The process that serves metrics to Prometheus and sends alerts. "
+    .help = "The process that serves metrics to Prometheus and the management "
+            "API, and sends alerts. "
             "Deliveries continue without it.",
     .keys = console_keys,
 };

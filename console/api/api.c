@@ -1,0 +1,566 @@
+/* api: takes requests, authorizes them, finds their command and arguments, and asks the processes
+ * for them. */
+#include "api.h"
+#include "api_request.h"
+#include "arguments.h"
+#include "clock.h"
+#include "commands.h"
+#include "json_text.h"
+#include "openapi.h"
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    REPLY_MS = 5 * 1000,  /* a process's reply to one question … */
+    LATER_MS = 60 * 1000, /* … and when it comes after long work */
+    OPEN_MAX = 96,        /* of WEB_CONNECTIONS_MAX: others remain free */
+};
+
+enum { KEY_MAX_BYTES = 128 };
+static const char key_letters[] =
+    "!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`"
+    "abcdefghijklmnopqrstuvwxyz{|}~";
+
+static const char prefix[] = "/api/v1";
+
+struct api *api_open(struct daemon *daemon)
+{
+    struct api *a = gr_alloc(sizeof *a);
+
+    a->daemon = daemon;
+    a->processes = process_client_open(daemon->settings->run_dir);
+    a->routes = routes_open();
+    a->failures = failures_new();
+    a->tokens = token_cache_new();
+    TAILQ_INIT(&a->all);
+    TAILQ_INIT(&a->ready);
+    return a;
+}
+
+void api_close(struct api *a)
+{
+    if (!a)
+        return;
+    process_client_close(a->processes);
+    routes_close(a->routes);
+    failures_free(a->failures);
+    token_cache_free(a->tokens);
+    free(a);
+}
+
+int api_fd(const struct api *a)
+{
+    return process_client_fd(a->processes);
+}
+
+/* ---- asking ---- */
+
+void api_ask(struct api_request *r, const char *process,
+             const struct command_spec *command, json_t *args)
+{
+    struct process_question *q = gr_alloc(sizeof *q);
+
+    r->asked = gr_realloc(r->asked, (r->asked_count + 1) * sizeof(*r->asked));
+    r->asked[r->asked_count++] = q;
+    r->open_count++;
+    q->self = r;
+    process_client_ask(r->api->processes, q, process, command->name, args,
+                       command->flags & COMMAND_ACTS ? r->by : NULL, mono_ms(),
+                       command->flags & COMMAND_LATER ? LATER_MS : REPLY_MS);
+    json_decref(args);
+}
+
+void api_forget(struct api_request *r)
+{
+    for (size_t i = 0; i < r->asked_count; i++) {
+        process_client_cancel(r->api->processes, r->asked[i]);
+        process_question_fini(r->asked[i]);
+        free(r->asked[i]);
+    }
+    free(r->asked);
+    r->asked = NULL;
+    r->asked_count = r->open_count = 0;
+}
+
+json_t *api_reply(const struct api_request *r, size_t i)
+{
+    return i < r->asked_count ? r->asked[i]->reply : NULL;
+}
+
+void api_processes(struct api_request *r, const char *kind,
+                   struct processes *out)
+{
+    size_t kept = 0;
+
+    processes_in(r->api->daemon->settings->run_dir, out);
+    for (size_t i = 0; i < out->count; i++) {
+        if (process_is(out->names[i], kind))
+            out->names[kept++] = out->names[i];
+        else
+            free(out->names[i]);
+    }
+    out->count = kept;
+}
+
+/* ---- responding ---- */
+
+void api_send(struct api_request *r)
+{
+    r->responded = true;
+    r->api->open--;
+    web_respond(r->web);
+}
+
+void api_fail(struct api_request *r, enum web_error e, const char *field,
+              const char *format, ...)
+{
+    char message[400];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    web_fail(r->web, e, field, "%s", message);
+    api_send(r);
+}
+
+static bool fail_refused(struct api_request *r,
+                         const struct process_question *q)
+{
+    static const struct {
+        const char *code;
+        enum web_error error;
+    } codes[] = {
+        {"not_found", WEB_NOT_FOUND},   {"invalid", WEB_INVALID_ARGUMENT},
+        {"disk_full", WEB_DISK_FULL},   {"in_progress", WEB_IN_PROGRESS},
+        {"key_reused", WEB_KEY_REUSED},
+    };
+    enum web_error error = WEB_REFUSED;
+
+    for (size_t i = 0; i < COUNT_OF(codes); i++)
+        if (strcmp(q->code, codes[i].code) == 0)
+            error = codes[i].error;
+    if (error == WEB_IN_PROGRESS)
+        web_add_header(r->web, "Retry-After", "1");
+    api_fail(r, error, NULL, "%s", q->why);
+    return false;
+}
+
+bool api_answered(struct api_request *r, size_t i)
+{
+    const struct process_question *q = r->asked[i];
+    bool acts = r->command && r->command->flags & COMMAND_ACTS;
+
+    switch (q->end) {
+    case QUESTION_REPLIED:
+        return true;
+    case QUESTION_REFUSED:
+        return fail_refused(r, q);
+    case QUESTION_BUSY:
+        web_add_header(r->web, "Retry-After", "1");
+        api_fail(r, WEB_BUSY, NULL, "too many requests wait for %s", q->name);
+        return false;
+    case QUESTION_LOST:
+        api_fail(r, WEB_PROCESS_UNAVAILABLE, NULL,
+                 "%s ended before it replied%s; `grapnel status` shows the "
+                 "processes",
+                 q->name,
+                 acts ? ": it may have made the change; repeat the request "
+                        "with the same "
+                        "Idempotency-Key"
+                      : "");
+        return false;
+    case QUESTION_TIMEOUT:
+        api_fail(r, WEB_PROCESS_TIMEOUT, NULL, "%s did not reply in time%s",
+                 q->name,
+                 acts ? ": it may still make the change; repeat the request "
+                        "with the same "
+                        "Idempotency-Key"
+                      : "");
+        return false;
+    case QUESTION_UNHEARD:
+        api_fail(r, WEB_PROCESS_TIMEOUT, NULL,
+                 "%s did not respond in time, and did not get the request",
+                 q->name);
+        return false;
+    case QUESTION_UNREADABLE:
+        api_fail(r, WEB_PROCESS_FAILED, NULL,
+                 "the reply of %s is not valid, or larger than 96 MiB",
+                 q->name);
+        return false;
+    default:
+        api_fail(r, WEB_PROCESS_UNAVAILABLE, NULL,
+                 "%s does not run: start it; `grapnel status` shows the "
+                 "processes",
+                 q->name);
+        return false;
+    }
+}
+
+static json_t *page(const struct command_spec *c, json_t *reply)
+{
+    json_t *items = json_object_get(reply, c->rows);
+    char *cursor = cursor_write(json_object_get(reply, "next"));
+    json_t *out = json_pack("{s:o,s:o}", "items",
+                            items ? json_incref(items) : json_array(),
+                            "next_cursor", json_text_of(cursor));
+
+    free(cursor);
+    json_decref(reply);
+    return out;
+}
+
+void api_respond(struct api_request *r, json_t *reply)
+{
+    const struct command_spec *c = r->command;
+    char *text;
+#ifdef GRAPNEL_DEBUG
+    char why[200];
+
+    if (!command_reply_fits(c, reply, why))
+        die(EXIT_SOFTWARE, "the response to %s is not as declared: %s", c->name,
+            why);
+#endif
+    if (c->rows)
+        reply = page(c, reply);
+    text = json_dumps(reply, JSON_COMPACT);
+    json_decref(reply);
+    if (!text) {
+        api_fail(r, WEB_INTERNAL, NULL, "the reply cannot be written as JSON");
+        return;
+    }
+    buf_puts(&r->web->text, text);
+    buf_puts(&r->web->text, "\n");
+    free(text);
+    api_send(r);
+}
+
+/* ---- commands ---- */
+
+/* Of most commands: asks the process that has it, and passes its reply on. */
+static void forward(struct api_request *r)
+{
+    if (r->stage++ == 0)
+        api_ask(r, r->command->process, r->command, json_incref(r->args));
+    else if (api_answered(r, 0))
+        api_respond(r, json_incref(api_reply(r, 0)));
+}
+
+static api_step *step_of(const struct command_spec *c)
+{
+    static const struct {
+        const struct command_spec *command;
+        api_step *step;
+    } all[] = {
+        {NULL, NULL},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        if (all[i].command == c)
+            return all[i].step;
+    return forward;
+}
+
+/* ---- the beginning of a request ---- */
+
+static bool is_json(const char *type)
+{
+    size_t n = strcspn(type, "; \t");
+
+    return n == strlen("application/json") &&
+           strncasecmp(type, "application/json", n) == 0;
+}
+
+static bool has_body(const struct web_request *w)
+{
+    return strcmp(w->method, "GET") != 0 && strcmp(w->method, "HEAD") != 0 &&
+           strcmp(w->method, "DELETE") != 0;
+}
+
+/* A page of another site can make a browser send a request, but cannot hide where it is from. */
+static bool is_cross_site(const struct web_request *w)
+{
+    int count;
+    const char *site = web_header(w, "Sec-Fetch-Site", &count), *host;
+    const char *origin;
+
+    if (count > 1 || (count && strcasecmp(site, "same-origin") != 0 &&
+                      strcasecmp(site, "none") != 0))
+        return true;
+    origin = web_header(w, "Origin", &count);
+    if (!count)
+        return false;
+    host = web_header(w, "Host", &(int){0});
+    return count > 1 || !host || !web_same_origin(origin, host);
+}
+
+/* Whether a change may come from here, in this form. */
+static bool change_is_fine(struct api_request *r)
+{
+    const struct web_request *w = r->web;
+    int count;
+    const char *type = web_header(w, "Content-Type", &count);
+
+    if (is_cross_site(w)) {
+        api_fail(r, WEB_CROSS_SITE, NULL,
+                 "this change was sent by a page of another site");
+        return false;
+    }
+    if ((count || w->body.len) && (count != 1 || !is_json(type))) {
+        api_fail(r, WEB_UNSUPPORTED_TYPE, NULL,
+                 "send Content-Type: application/json");
+        return false;
+    }
+    return true;
+}
+
+/* The token is known: finds the command and its arguments, and starts it. */
+static void start(struct api_request *r);
+
+static void refuse_token(struct api_request *r, bool sent)
+{
+    if (sent) {
+        failures_add(r->api->failures, r->web->remote, mono_ms());
+        api_fail(r, WEB_UNAUTHORIZED, NULL,
+                 "the token is unknown, or it was revoked or has expired");
+        return;
+    }
+    api_fail(r, WEB_UNAUTHORIZED, NULL,
+             "send the header Authorization: Bearer TOKEN; `grapnel tokens "
+             "create NAME --role viewer` makes a token, or add one to "
+             "console.tokens");
+}
+
+static void token_checked(struct api_request *r)
+{
+    char digest[TOKEN_DIGEST_BYTES + 1];
+    const char *token = bearer_token(
+        web_header(r->web, "Authorization", &(int){0}));
+    bool known;
+
+    if (!api_answered(r, 0))
+        return;
+    known = token_of_store(api_reply(r, 0), &r->actor);
+    token_digest(token, strlen(token), digest);
+    token_cache_add(r->api->tokens, digest, known ? &r->actor : NULL,
+                    mono_ms());
+    api_forget(r);
+    if (known)
+        start(r);
+    else
+        refuse_token(r, true);
+}
+
+static void authorize(struct api_request *r)
+{
+    int count, refuse_s = failures_refuse_s(r->api->failures, r->web->remote,
+                                            mono_ms());
+    const char *header = web_header(r->web, "Authorization", &count),
+               *token = count == 1 ? bearer_token(header) : NULL;
+    char seconds[16], digest[TOKEN_DIGEST_BYTES + 1];
+    bool known = false;
+
+    if (refuse_s) {
+        snprintf(seconds, sizeof seconds, "%d", refuse_s);
+        web_add_header(r->web, "Retry-After", seconds);
+        api_fail(r, WEB_RATE_LIMITED, NULL,
+                 "too many wrong tokens came from this address: wait %d s",
+                 refuse_s);
+        return;
+    }
+    if (!token) {
+        refuse_token(r, false);
+        return;
+    }
+    if (token_find(&r->api->daemon->settings->console.tokens, token,
+                   &r->actor)) {
+        start(r);
+        return;
+    }
+    token_digest(token, strlen(token), digest);
+    if (token_is_of_store(token) &&
+        !token_cache_get(r->api->tokens, digest, mono_ms(), &r->actor,
+                         &known)) {
+        r->step = token_checked;
+        api_ask(r, "sequencer", &command_token_check,
+                json_pack("{s:s}", "sha256", digest));
+    } else if (known) {
+        start(r);
+    } else {
+        refuse_token(r, true);
+    }
+}
+
+static bool find_route(struct api_request *r)
+{
+    const struct web_request *w = r->web;
+
+    routes_match(r->api->routes, w->method, w->path + strlen(prefix),
+                 &r->route);
+    r->command = r->route.command;
+    if (r->command)
+        return true;
+    if (!r->route.known) {
+        api_fail(r, WEB_NO_ROUTE, NULL,
+                 "there is no such path; /api/docs lists all");
+        return false;
+    }
+    web_add_header(r->web, "Allow", r->route.methods);
+    api_fail(r, WEB_METHOD_NOT_ALLOWED, NULL, "this path accepts %s",
+             r->route.methods);
+    return false;
+}
+
+static bool read_arguments(struct api_request *r)
+{
+    struct web_request *w = r->web;
+    struct arguments_wrong wrong;
+
+    r->args = arguments_read(
+        &r->route, w->query, has_body(w),
+        (struct bytes){w->body.data ? w->body.data : "", w->body.len},
+        r->api->daemon->loop.now_ms, &wrong);
+    if (!r->args) {
+        api_fail(r, wrong.body ? WEB_INVALID_BODY : WEB_INVALID_ARGUMENT,
+                 *wrong.field ? wrong.field : NULL, "%s", wrong.why);
+        return false;
+    }
+    if (command_arg(r->command, "who"))
+        json_object_set_new(r->args, "who", json_string(r->actor.name));
+    return true;
+}
+
+/* Who asks for a change, and under which key: a repeat with the same token, method, path and key
+ * gets the same reply. false: the key is wrong. */
+static bool set_by(struct api_request *r)
+{
+    const struct web_request *w = r->web;
+    char key[TOKEN_DIGEST_BYTES + 1], digest[TOKEN_DIGEST_BYTES + 1], *all;
+    const char *text;
+    int count;
+
+    r->by = json_pack("{s:s,s:s,s:s}", "actor", r->actor.name, "role",
+                      role_name(r->actor.role), "request_id", w->id);
+    text = web_header(w, "Idempotency-Key", &count);
+    if (!count)
+        return true;
+    if (count > 1 || !*text || strlen(text) > KEY_MAX_BYTES ||
+        text[strspn(text, key_letters)]) {
+        api_fail(r, WEB_INVALID_ARGUMENT, "Idempotency-Key",
+                 "Idempotency-Key: send one with 1 to %d visible ASCII "
+                 "characters",
+                 KEY_MAX_BYTES);
+        return false;
+    }
+    all = gr_printf("%s %s %s", w->method, w->path, text);
+    token_digest(all, strlen(all), key);
+    free(all);
+    token_digest(w->body.data ? w->body.data : "", w->body.len, digest);
+    json_object_set_new(r->by, "owner", json_string(r->actor.owner));
+    json_object_set_new(r->by, "key", json_string(key));
+    json_object_set_new(r->by, "digest", json_string(digest));
+    return true;
+}
+
+/* The description of the API is public: it is the same everywhere. */
+static bool is_description(struct api_request *r)
+{
+    json_t *document;
+    char *text;
+
+    if (strcmp(r->web->path, "/api/v1/openapi.json") != 0 || has_body(r->web))
+        return false;
+    document = openapi_document();
+    text = json_dumps(document, JSON_COMPACT);
+    buf_puts(&r->web->text, text);
+    free(text);
+    json_decref(document);
+    api_send(r);
+    return true;
+}
+
+bool api_has(const char *path)
+{
+    size_t n = strlen(prefix);
+
+    return strncmp(path, prefix, n) == 0 && (path[n] == '/' || !path[n]);
+}
+
+void api_begin(struct api *a, struct web_request *w)
+{
+    struct api_request *r = gr_alloc(sizeof *r);
+
+    r->api = a;
+    r->web = w;
+    w->self = r;
+    TAILQ_INSERT_TAIL(&a->all, r, link);
+    a->open++;
+    if (a->open > OPEN_MAX) {
+        web_add_header(w, "Retry-After", "1");
+        api_fail(r, WEB_BUSY, NULL, "too many requests wait for processes");
+        return;
+    }
+    if (!is_description(r))
+        authorize(r);
+}
+
+static void start(struct api_request *r)
+{
+    bool acts;
+
+    if (!find_route(r))
+        return;
+    acts = r->command->flags & COMMAND_ACTS;
+    if (r->actor.role < r->command->role) {
+        api_fail(r, WEB_ROLE, NULL,
+                 "this needs a token with the role %s; this one has %s",
+                 role_name(r->command->role), role_name(r->actor.role));
+        return;
+    }
+    if ((acts && !change_is_fine(r)) || !read_arguments(r) ||
+        (acts && !set_by(r)))
+        return;
+    r->step = step_of(r->command);
+    r->step(r);
+}
+
+void api_end(struct api *a, struct web_request *w)
+{
+    struct api_request *r = w->self;
+
+    api_forget(r);
+    if (r->ready)
+        TAILQ_REMOVE(&a->ready, r, ready_link);
+    if (!r->responded)
+        a->open--;
+    TAILQ_REMOVE(&a->all, r, link);
+    if (r->state_free)
+        r->state_free(r->state);
+    route_match_fini(&r->route);
+    json_decref(r->args);
+    json_decref(r->by);
+    free(r);
+}
+
+int api_work(struct api *a)
+{
+    int wait_ms = process_client_run(a->processes, mono_ms());
+    struct process_question *q;
+    struct api_request *r;
+
+    while ((q = process_client_ended(a->processes))) {
+        r = q->self;
+        if (--r->open_count == 0 && !r->ready) {
+            r->ready = true;
+            TAILQ_INSERT_TAIL(&a->ready, r, ready_link);
+        }
+    }
+    while ((r = TAILQ_FIRST(&a->ready))) {
+        TAILQ_REMOVE(&a->ready, r, ready_link);
+        r->ready = false;
+        r->step(r);
+        wait_ms = 0; /* its response, or its next question */
+    }
+    return wait_ms;
+}

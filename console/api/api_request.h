@@ -1,0 +1,79 @@
+/* api_request: one request to the management API, from its arguments to its response. For the
+ * files of this folder only.
+ *
+ * A command of HTTP is a function that is called once at the beginning, and again each time when
+ * all processes that it asked have replied (or failed): it asks more, or responds. Between two
+ * calls it keeps its place in `stage` and what it has learned in `state`. */
+#ifndef CONSOLE_API_REQUEST_H
+#define CONSOLE_API_REQUEST_H
+
+#include "api.h"
+#include "authorization.h"
+#include "process_client.h"
+#include "processes.h"
+#include "routes.h"
+#include "web.h"
+
+struct api_request;
+typedef void api_step(struct api_request *r);
+
+struct api_request {
+    TAILQ_ENTRY(api_request) link; /* in api.all */
+    TAILQ_ENTRY(api_request) ready_link;
+    struct api *api;
+    struct web_request *web;
+    struct api_actor actor;
+    struct route_match route;
+    const struct command_spec *command; /* of the route */
+    json_t *args;                       /* they fit the declaration */
+    json_t *by; /* of a change: who asks, and its idempotency key (acts.h) */
+    api_step *step;
+    int stage;
+    void *state;
+    void (*state_free)(void *state);
+
+    /* What was asked last; the step that is called next reads it. */
+    struct process_question **asked;
+    size_t asked_count, open_count;
+    bool ready, responded;
+};
+
+struct api {
+    struct daemon *daemon;
+    struct process_client *processes;
+    struct routes *routes;
+    struct failures *failures;
+    struct token_cache *tokens;
+    TAILQ_HEAD(, api_request) all, ready;
+    int open; /* requests without a response */
+};
+
+/* Ask a process for `command`; takes args over (NULL: none). The step is called when all that it
+ * asked has ended. The time limit follows from the command. */
+void api_ask(struct api_request *r, const char *process,
+             const struct command_spec *command, json_t *args);
+/* Forgets the replies to the last questions, before the next ones. */
+void api_forget(struct api_request *r);
+/* The reply to the last question with this number; NULL: it failed, or was not asked. */
+json_t *api_reply(const struct api_request *r, size_t i);
+/* Whether the question was answered; if not, responds with the error. */
+bool api_answered(struct api_request *r, size_t i);
+/* The names of processes of this kind in run_dir; the caller calls processes_fini(). */
+void api_processes(struct api_request *r, const char *kind,
+                   struct processes *out);
+
+/* Respond; once for each request. The reply is taken over, and it is as the request's command
+ * declares: of a list, the rows become a page. */
+void api_respond(struct api_request *r, json_t *reply);
+void api_fail(struct api_request *r, enum web_error e, const char *field,
+              const char *format, ...) GR_PRINTF(4, 5);
+/* The response is in r->web. */
+void api_send(struct api_request *r);
+
+/* The functions of commands that need more than one process, by their files. */
+api_step event_read, event_payload, event_resend, attempt_read;
+api_step endpoint_list, endpoint_read, endpoint_test;
+api_step workspace_list, workspace_read;
+api_step reject_list, reject_read;
+
+#endif

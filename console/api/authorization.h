@@ -1,0 +1,64 @@
+/* authorization: who a bearer token belongs to, what that role may do, and how often an address
+ * may be wrong. */
+#ifndef CONSOLE_AUTHORIZATION_H
+#define CONSOLE_AUTHORIZATION_H
+
+#include "command_spec.h"
+#include "string_list.h"
+
+enum { TOKEN_DIGEST_BYTES = 64 }; /* SHA-256 as hexadecimal digits */
+
+/* Who asks. */
+struct api_actor {
+    char
+        name[128]; /* for histories: "token ops", "token 1 of console.tokens" */
+    char owner[100]; /* of idempotency keys: the same as long as the token */
+    enum role role;
+};
+
+/* The token of an `Authorization` header: "Bearer TOKEN"; NULL: it has another form. */
+const char *bearer_token(const char *header);
+
+/* Whether `token` is one of the configuration's; then *index says which. The time that it takes
+ * does not depend on the tokens. */
+bool token_listed(const struct string_list *tokens, const char *token,
+                  size_t *index);
+
+/* Fills in the actor of a token of the configuration. false: it is not one of these. */
+bool token_find(const struct string_list *tokens, const char *token,
+                struct api_actor *out);
+/* The same from the reply to token_check. false: the token cannot be used. */
+bool token_of_store(const json_t *reply, struct api_actor *out);
+/* Whether the sequencer may have it: "grp_…". */
+bool token_is_of_store(const char *token);
+/* Its SHA-256, by which the sequencer knows it. */
+void token_digest(const void *p, size_t n, char out[TOKEN_DIGEST_BYTES + 1]);
+
+/* "viewer" … */
+const char *role_name(enum role role);
+
+/* What the sequencer said of a token, also that it is unknown, for at most a second, in a table
+ * of bounded size. */
+struct token_cache;
+
+struct token_cache *token_cache_new(void);
+void token_cache_free(struct token_cache *c);
+/* `actor` NULL: the token is unknown. */
+void token_cache_add(struct token_cache *c, const char *digest,
+                     const struct api_actor *actor, int64_t mono_ms);
+/* Whether it is there; then *known, and `out` if it is known. */
+bool token_cache_get(const struct token_cache *c, const char *digest,
+                     int64_t mono_ms, struct api_actor *out, bool *known);
+
+/* Wrong tokens of each address, in a table of bounded size. An address is refused for the rest of
+ * 10 s when it was wrong 20 times in them. Of IPv6, the first 64 bits are the address. */
+struct failures;
+
+struct failures *failures_new(void);
+void failures_free(struct failures *f);
+void failures_add(struct failures *f, const char *remote, int64_t mono_ms);
+/* For how many seconds this address is refused; 0: it is not. */
+int failures_refuse_s(const struct failures *f, const char *remote,
+                      int64_t mono_ms);
+
+#endif

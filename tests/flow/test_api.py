@@ -1,0 +1,327 @@
+"""The management API of the console: each route, its errors, its lists and its limits, as docs/API.md
+describes them."""
+
+import contextlib
+import http.client
+import json
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from rig import RigTest, main
+
+TOKEN = "an-admin-token-of-the-file"
+BASE = "/api/v1"
+UNSET = object()
+
+
+class Api(RigTest):
+    def api_rig(self, config=None, **how):
+        config = {"console": {"tokens": ["another", TOKEN]}, **(config or {})}
+        rig = self.rig(config, console=True, **how)
+        return rig
+
+    def call(self, rig, method, path, body=UNSET, token=TOKEN, base=BASE, **headers):
+        """(status, headers, document) of one request on a connection of its own."""
+        c = http.client.HTTPConnection("127.0.0.1", rig.console_port, timeout=30)
+        sent = {k.replace("_", "-"): v for k, v in headers.items()}
+        if token:
+            sent.setdefault("Authorization", f"Bearer {token}")
+        data = None
+        if body is not UNSET:
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            sent.setdefault("Content-Type", "application/json")
+        with contextlib.closing(c):
+            c.request(method, base + path, data, sent)
+            response = c.getresponse()
+            text = response.read()
+        document = json.loads(text) if text and "json" in response.headers["Content-Type"] \
+            else text
+        return response.status, response.headers, document
+
+    def get(self, rig, path, **how):
+        status, _, document = self.call(rig, "GET", path, **how)
+        self.assertEqual(status, 200, document)
+        return document
+
+    def error(self, answer):
+        status, headers, document = answer
+        self.assertEqual(list(document), ["error"], document)
+        self.assertEqual(sorted(document["error"]),
+                         ["code", "field", "message", "request_id"])
+        self.assertEqual(document["error"]["request_id"], headers["X-Request-Id"])
+        return status, document["error"]["code"], document["error"]["field"]
+
+
+class Requests(Api):
+    def test_requests_without_a_known_token_are_refused(self):
+        rig = self.api_rig(deliverers=0).start("console")
+        for token in (None, "wrong", "an-admin-token-of-the-fil", "another2"):
+            for path in ("/events", "/nothing"):
+                answer = self.call(rig, "GET", path, token=token)
+                self.assertEqual(self.error(answer), (401, "unauthorized", None))
+                self.assertEqual(answer[1]["WWW-Authenticate"], "Bearer")
+        for header in ("Basic YTpi", TOKEN, "Bearer", f"Bearer {TOKEN}, Bearer x"):
+            self.assertEqual(self.error(self.call(rig, "GET", "/events",
+                                                  Authorization=header))[0], 401)
+        self.assertEqual(self.error(self.call(rig, "GET", "/events", token="another"))[0], 503)
+
+    def test_without_any_token_the_response_says_how_to_add_one(self):
+        rig = self.rig(console=True, deliverers=0).start("console")
+        answer = self.call(rig, "GET", "/events", token=None)
+        self.assertEqual(self.error(answer)[0], 401)
+        self.assertIn("grapnel tokens create", answer[2]["error"]["message"])
+        self.assertIn("console.tokens", answer[2]["error"]["message"])
+
+    def test_an_address_with_many_wrong_tokens_has_to_wait(self):
+        rig = self.api_rig(deliverers=0).start("console")
+        statuses = [self.call(rig, "GET", "/events", token=f"guess-{n}")[0]
+                    for n in range(25)]
+        self.assertEqual(statuses, [401] * 20 + [429] * 5)
+        answer = self.call(rig, "GET", "/events")
+        self.assertEqual(self.error(answer), (429, "rate_limited", None))
+        self.assertIn(int(answer[1]["Retry-After"]), range(1, 11))
+        self.assertEqual(rig.console_page("/metrics")[0], 200)
+
+    def test_unknown_paths_methods_and_arguments_are_refused(self):
+        rig = self.api_rig(deliverers=0).start("console")
+        for path in ("", "/", "/nothing", "/events/", "//events", "/Events", "/%", "/%zz",
+                     "/events%00", "/endpoints//pause", "/events/../gaps"):
+            with self.subTest(path):
+                self.assertEqual(self.error(self.call(rig, "GET", path)),
+                                 (404, "no_route", None))
+        for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "get", "X"):
+            with self.subTest(method):
+                answer = self.call(rig, method, "/events")
+                self.assertEqual(self.error(answer), (405, "method_not_allowed", None))
+                self.assertEqual(answer[1]["Allow"], "GET, HEAD")
+        answer = self.call(rig, "GET", "/endpoints/crm/pause")
+        self.assertEqual((answer[0], answer[1]["Allow"]), (405, "POST"))
+        for query, field in [("limit=0", "limit"), ("limit=1&limit=1", "limit"),
+                             ("typ=x", "typ"), ("status=maybe", "status"),
+                             ("since=x", "since"), ("cursor=x", "cursor"),
+                             ("type=%ff", "type"), ("type=%00", "type"), ("who=me", "who"),
+                             ("since_ms=1", "since_ms"), ("before=1", "before")]:
+            with self.subTest(query):
+                self.assertEqual(self.error(self.call(rig, "GET", "/events?" + query)),
+                                 (400, "invalid_argument", field))
+        known = self.call(rig, "GET", "/events?typ=x")[2]["error"]["message"]
+        self.assertIn("workspace, source, type, endpoint, status, id, since, until, limit,"
+                      " cursor", known)
+
+    def test_changes_need_json_and_no_other_site(self):
+        rig = self.api_rig().start()
+        path = "/endpoints/crm/pause"
+        for body, kind in [(b"{}", "text/plain"), (b"a=b", "application/x-www-form-urlencoded"),
+                           (b"{}", "application/jsonp"), (b"{}", ""), (b"", "text/plain")]:
+            self.assertEqual(self.error(self.call(rig, "POST", path, body, Content_Type=kind)),
+                             (415, "unsupported_type", None))
+        self.assertEqual(self.error(self.call(rig, "POST", path, b"{}", Content_Encoding="gzip")),
+                         (415, "unsupported_type", None))
+        for headers in [{"Origin": "http://evil.example"}, {"Origin": "null"},
+                        {"Origin": f"http://127.0.0.1:{rig.console_port + 1}"},
+                        {"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"}]:
+            self.assertEqual(self.error(self.call(rig, "POST", path, {}, **headers)),
+                             (403, "cross_site", None))
+        for body in (b"[]", b"{", b"5", b'"x"', b"\xff", b'{"a":1,"a":1}', b"{}{}",
+                     b"[" * 60000, b'{"a":"\\u0000"}', b'{"\xff":1}'):
+            self.assertEqual(self.error(self.call(rig, "POST", path, body)),
+                             (400, "invalid_body", None))
+        self.assertEqual(self.error(self.call(rig, "POST", path, {"who": "me"})),
+                         (400, "invalid_argument", "who"))
+        self.assertEqual(self.error(self.call(rig, "POST", path + "?a=b", {}))[0], 400)
+        state, = rig.ask("sequencer", "endpoints", name="crm")
+        self.assertEqual(state["state"], "active")
+        port = rig.console_port
+        for headers in [{"Origin": f"http://127.0.0.1:{port}"},
+                        {"Sec_Fetch_Site": "same-origin"}, {"Sec_Fetch_Site": "none"},
+                        {"Content_Type": "application/json; charset=utf-8"},
+                        {"Content_Type": "Application/JSON"}]:
+            status, _, document = self.call(rig, "POST", path, {}, **headers)
+            self.assertEqual((status, document["state"]), (200, "paused"))
+        self.assertEqual(document["reason"], "by token 2 of console.tokens")
+        self.assertEqual(self.call(rig, "POST", "/endpoints/crm/resume")[0], 200)
+
+    def test_responses_have_headers_against_misuse(self):
+        rig = self.api_rig().start()
+        status, headers, _ = self.call(rig, "GET", "/events", Origin="http://evil.example")
+        self.assertEqual(status, 200)
+        self.assertEqual(headers["Content-Type"], "application/json; charset=utf-8")
+        self.assertEqual(headers["Cache-Control"], "no-store")
+        self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
+        self.assertEqual(headers["Referrer-Policy"], "no-referrer")
+        self.assertRegex(headers["X-Request-Id"], "^req_[0-9A-Z]{26}$")
+        self.assertFalse([name for name in headers if name.startswith("Access-Control")])
+        full = self.call(rig, "GET", "/gaps")[1]
+        status, headers, text = self.call(rig, "HEAD", "/gaps")
+        self.assertEqual((status, text), (200, b""))
+        self.assertEqual(headers["Content-Length"], full["Content-Length"])
+
+
+class Tokens(Api):
+    def make(self, rig, name, role):
+        status, _, made = self.call(rig, "POST", "/tokens", {"name": name, "role": role})
+        self.assertEqual(status, 200, made)
+        return made["id"], made["token"]
+
+    def test_a_token_may_do_what_its_role_says(self):
+        rig = self.api_rig().start()
+        _, viewer = self.make(rig, "looks", "viewer")
+        _, operator = self.make(rig, "acts", "operator")
+        _, admin = self.make(rig, "owns", "admin")
+        for token, allowed in [(viewer, (200, 403, 403)), (operator, (200, 200, 403)),
+                               (admin, (200, 200, 200))]:
+            answers = [self.call(rig, "GET", "/events", token=token),
+                       self.call(rig, "POST", "/endpoints/crm/pause", {}, token=token),
+                       self.call(rig, "GET", "/tokens", token=token)]
+            self.assertEqual(tuple(a[0] for a in answers), allowed)
+            for answer in answers:
+                if answer[0] == 403:
+                    self.assertEqual(self.error(answer), (403, "role", None))
+        state, = rig.ask("sequencer", "endpoints", name="crm")
+        self.assertEqual(state["reason"], "by token acts")
+        rows = rig.ask("sequencer", "audit")["audit"]
+        self.assertEqual([(r["command"], r["actor"], r["role"]) for r in rows],
+                         [("endpoint_pause", "token owns", "admin"),
+                          ("endpoint_pause", "token acts", "operator")]
+                         + [("token_create", "token 2 of console.tokens", "admin")] * 3)
+        self.assertRegex(rows[0]["request_id"], "^req_")
+
+    def test_a_revoked_token_is_refused_within_a_second(self):
+        rig = self.api_rig().start()
+        made, token = self.make(rig, "ops", "admin")
+        self.assertEqual(self.call(rig, "GET", "/events", token=token)[0], 200)
+        status, _, revoked = self.call(rig, "DELETE", "/tokens/" + made)
+        self.assertEqual((status, revoked["state"]), (200, "revoked"))
+        time.sleep(1.1)
+        self.assertEqual(self.error(self.call(rig, "GET", "/events", token=token)),
+                         (401, "unauthorized", None))
+        self.assertEqual(self.call(rig, "GET", "/events", token="grp_" + "x" * 43)[0], 401)
+
+    def test_without_the_sequencer_tokens_of_the_file_work(self):
+        rig = self.api_rig(deliverers=0).start("console", "dlqd")
+        self.assertEqual(self.call(rig, "GET", "/nothing")[0], 404)
+        self.assertEqual(self.error(self.call(rig, "GET", "/nothing", token="grp_x")),
+                         (503, "process_unavailable", None))
+
+    def test_a_repeat_with_the_same_key_changes_nothing(self):
+        rig = self.api_rig().start()
+        body = {"name": "ops", "role": "viewer"}
+        first = self.call(rig, "POST", "/tokens", body, Idempotency_Key="k-1")
+        self.assertEqual(first[0], 200)
+        again = self.call(rig, "POST", "/tokens", body, Idempotency_Key="k-1")
+        self.assertEqual(again[0], 200)
+        self.assertEqual(again[2], {**first[2], "token": None})
+        other = self.call(rig, "POST", "/tokens", {**body, "role": "admin"},
+                          Idempotency_Key="k-1")
+        self.assertEqual(self.error(other), (422, "key_reused", None))
+        # Another path or token has keys of its own.
+        self.assertEqual(self.call(rig, "POST", "/endpoints/crm/pause", {},
+                                   Idempotency_Key="k-1")[0], 200)
+        taken = self.call(rig, "POST", "/tokens", body, token="another", Idempotency_Key="k-1")
+        self.assertEqual(self.error(taken), (409, "refused", None))
+        for key in ("", "a b", "x" * 129, "\xe9"):
+            self.assertEqual(self.error(self.call(rig, "POST", "/endpoints/crm/pause", {},
+                                                  Idempotency_Key=key)),
+                             (400, "invalid_argument", "Idempotency-Key"))
+
+
+class Lists(Api):
+    def test_a_list_is_read_page_by_page(self):
+        rig = self.api_rig().start()
+        ids = [rig.accept() for _ in range(45)]
+        rig.wait_status(ids[-1])
+        found, cursor, pages = [], None, 0
+        while True:
+            page = self.get(rig, "/events?limit=10" + (f"&cursor={cursor}" if cursor else ""))
+            self.assertEqual(sorted(page), ["items", "next_cursor"])
+            self.assertLessEqual(len(page["items"]), 10)
+            found += [e["id"] for e in page["items"]]
+            cursor, pages = page["next_cursor"], pages + 1
+            if not cursor:
+                break
+        self.assertEqual(found, ids[::-1])
+        self.assertLess(pages, 10)
+        one, = self.get(rig, "/events?limit=1&type=issue.*&since=1h&workspace=ws-1")["items"]
+        self.assertEqual(one["id"], ids[-1])
+        self.assertEqual(self.get(rig, "/events?until=2020-01-01")["items"], [])
+
+
+class Processes(Api):
+    def test_a_stopped_process_delays_only_its_own_requests(self):
+        rig = self.api_rig().start()
+        self.get(rig, "/gaps")
+        rig["sequencer"].pause()
+        begun = time.monotonic()
+        waiting = [self.begin(rig, "/events") for _ in range(20)]
+        # The console itself, and other processes, respond at once.
+        self.assertEqual(rig.console_page("/metrics")[0], 200)
+        self.assertEqual(self.error(self.call(rig, "GET", "/nothing"))[0], 404)
+        self.assertLess(time.monotonic() - begun, 3)
+        for c in waiting:
+            response = c.getresponse()
+            answer = (response.status, response.headers, json.load(response))
+            self.assertEqual(self.error(answer), (504, "process_timeout", None))
+            self.assertIn("sequencer", answer[2]["error"]["message"])
+            c.close()
+        self.assertLess(time.monotonic() - begun, 10)
+        rig["sequencer"].resume()
+        self.get(rig, "/events")
+
+    def begin(self, rig, path):
+        c = http.client.HTTPConnection("127.0.0.1", rig.console_port, timeout=30)
+        self.addCleanup(c.close)
+        c.request("GET", BASE + path, headers={"Authorization": f"Bearer {TOKEN}"})
+        return c
+
+    def test_a_process_that_is_down_is_named(self):
+        rig = self.api_rig().start("console")
+        answer = self.call(rig, "GET", "/events")
+        self.assertEqual(self.error(answer), (503, "process_unavailable", None))
+        self.assertIn("sequencer", answer[2]["error"]["message"])
+        rig.start("sequencer")
+        self.get(rig, "/events")
+        rig["sequencer"].kill()  # its socket's file stays
+        self.assertEqual(self.error(self.call(rig, "GET", "/events"))[0], 503)
+        rig["sequencer"].start()
+        self.get(rig, "/events")
+
+    def test_a_process_that_dies_before_its_reply(self):
+        rig = self.api_rig().start()
+        self.get(rig, "/events")
+        rig["sequencer"].pause()
+        waiting = [self.begin(rig, "/events") for _ in range(20)]
+        time.sleep(0.2)
+        rig["sequencer"].kill()
+        for c in waiting:
+            response = c.getresponse()
+            answer = (response.status, response.headers, json.load(response))
+            self.assertEqual(self.error(answer), (503, "process_unavailable", None))
+        rig["sequencer"].start()
+        self.get(rig, "/events")
+
+    def test_too_many_requests_for_one_process_leave_space_for_others(self):
+        rig = self.api_rig().start()
+        rig["sequencer"].pause()
+        crowd = [self.begin(rig, "/events") for _ in range(110)]
+        self.assertEqual(rig.console_page("/healthz")[0], 200)
+        codes = [c.getresponse().status for c in crowd]
+        self.assertEqual(set(codes), {503, 504})
+        self.assertEqual(codes.count(504), 72)  # 8 asked, 64 wait
+        rig["sequencer"].resume()
+        self.get(rig, "/events")
+
+    def test_clients_that_leave_and_a_stop_meanwhile(self):
+        rig = self.api_rig().start()
+        rig["sequencer"].pause()
+        for c in [self.begin(rig, "/events") for _ in range(30)]:
+            c.close()
+        waiting = [self.begin(rig, "/events") for _ in range(5)]
+        rig["console"].stop(5)
+        rig["sequencer"].resume()
+        del waiting
+
+
+if __name__ == "__main__":
+    main(at_once=4)
