@@ -6,6 +6,7 @@
 #include "json_text.h"
 #include "published.h"
 #include "request_summary.h"
+#include "retry_choice.h"
 #include "route.h"
 #include "sample.h"
 #include "table.h"
@@ -65,7 +66,36 @@ static bool choose_sender(struct ctl *c, struct check_sending *by)
     return true;
 }
 
-/* [{"endpoint":"crm","subscribed":true,"why":"by its own subscription"}, …] */
+/* How hard a delivery would be tried: {"policy","max_attempts","max_duration_ms",
+ * "expires_in_ms"}; null: as the endpoint says. */
+static json_t *retry_json(const struct settings *s,
+                          const struct endpoint_settings *e,
+                          struct subject *subject, const struct published *p)
+{
+    struct chosen_by by = route_chosen_by(s, e->name, subject);
+    struct retry_choice c = route_choice(&by);
+    struct retry_policy policy;
+    char *own = p && p->retry_policy ? gr_strdup(p->retry_policy) : NULL;
+    enum retry_choice_verdict verdict;
+
+    if (own)
+        c.policy = own;
+    if (p && p->max_attempts)
+        c.max_attempts = p->max_attempts;
+    if (p && p->expires_in_ms)
+        c.expires_in_ms = p->expires_in_ms;
+    verdict = retry_choice_apply(s, e, &c, &policy, NULL);
+    free(own);
+    if (verdict == CHOICE_OWN && !c.expires_in_ms)
+        return json_null();
+    return json_pack("{s:s,s:o,s:o,s:o}", "policy", policy.name, "max_attempts",
+                     json_number_or_null(policy.max_attempts),
+                     "max_duration_ms",
+                     json_number_or_null(policy.max_duration_ms),
+                     "expires_in_ms", json_number_or_null(c.expires_in_ms));
+}
+
+/* [{"endpoint":"crm","subscribed":true,"why":"by its own subscription","retry":null}, …] */
 static json_t *routing_json(const struct settings *s, struct subject *subject,
                             const struct published *published)
 {
@@ -86,9 +116,13 @@ static json_t *routing_json(const struct settings *s, struct subject *subject,
                 "the event is for other endpoints (`endpoints` in its object)");
         }
         json_array_append_new(
-            out, json_pack("{s:s, s:b, s:o}", "endpoint", name, "subscribed",
-                           (int)subscribed, "why",
-                           json_text((struct bytes){why.data, why.len})));
+            out,
+            json_pack("{s:s, s:b, s:o, s:o}", "endpoint", name, "subscribed",
+                      (int)subscribed, "why",
+                      json_text((struct bytes){why.data, why.len}), "retry",
+                      subscribed
+                          ? retry_json(s, &s->endpoints[i], subject, published)
+                          : json_null()));
         buf_fini(&why);
     }
     return out;
@@ -178,6 +212,24 @@ static json_t *published_json(const struct settings *s,
 
 /* ---- text output ---- */
 
+static void print_retry(const json_t *retry)
+{
+    int64_t attempts = integer_of(retry, "max_attempts"),
+            duration = integer_of(retry, "max_duration_ms"),
+            expires = integer_of(retry, "expires_in_ms");
+    char time[32];
+
+    if (!json_is_object(retry))
+        return;
+    printf("; retry policy %s", text_of(retry, "policy"));
+    if (attempts)
+        printf(", at most %lld attempts", (long long)attempts);
+    if (duration)
+        printf(", for at most %s", human_ms(duration, time));
+    if (expires)
+        printf(", expires after %s", human_ms(expires, time));
+}
+
 static void print_routing(const json_t *event)
 {
     json_t *r;
@@ -187,9 +239,11 @@ static void print_routing(const json_t *event)
     {
         bool subscribed = json_is_true(json_object_get(r, "subscribed"));
 
-        printf("%s %s: %s, %s\n", i ? "           " : "endpoints  ",
+        printf("%s %s: %s, %s", i ? "           " : "endpoints  ",
                text_of(r, "endpoint"), subscribed ? "yes" : "no",
                text_of(r, "why"));
+        print_retry(json_object_get(r, "retry"));
+        printf("\n");
     }
 }
 

@@ -197,15 +197,6 @@ static void read_included(const struct reading *r, const char *at)
 
 static char backfill_method[] = "POST";
 
-static const struct retry_policy *policy_named(const struct settings *s,
-                                               const char *name)
-{
-    for (size_t i = 0; i < s->policy_count; i++)
-        if (strcmp(s->policies[i].name, name) == 0)
-            return &s->policies[i];
-    return NULL;
-}
-
 /* Adds the backfill as a hidden endpoint, with the rate of the defaults. */
 static void add_backfill(struct settings *s, const struct source *source)
 {
@@ -239,10 +230,10 @@ static void resolve(struct settings *s)
 
         if (!e->retry_policy)
             e->retry_policy = gr_strdup(s->defaults.retry_policy);
-        e->policy = policy_named(s, e->retry_policy);
+        e->policy = settings_policy(s, e->retry_policy);
     }
     if (s->defaults.retry_policy)
-        s->defaults.policy = policy_named(s, s->defaults.retry_policy);
+        s->defaults.policy = settings_policy(s, s->defaults.retry_policy);
     settings_hash_tokens(s->producers, s->producer_count);
     for (size_t i = 0; i < s->source_count; i++)
         if (s->sources[i].order.backfill)

@@ -159,6 +159,8 @@ void settings_check_policies(struct conf *c, const struct settings *s,
     check_policy_name(c, s, s->defaults.retry_policy);
     for (size_t i = 0; i < s->endpoint_count; i++)
         check_policy_name(c, s, s->endpoints[i].retry_policy);
+    for (size_t i = 0; i < s->route_count; i++)
+        check_policy_name(c, s, s->routes[i].choice.policy);
 }
 
 void settings_check_across(struct conf *c, const struct settings *s,
@@ -297,10 +299,7 @@ static const struct retry_policy *policy_of(const struct settings *s,
     const char *name = e->retry_policy ? e->retry_policy
                                        : s->defaults.retry_policy;
 
-    for (size_t i = 0; name && i < s->policy_count; i++)
-        if (s->policies[i].name && strcmp(s->policies[i].name, name) == 0)
-            return &s->policies[i];
-    return NULL;
+    return name ? settings_policy(s, name) : NULL;
 }
 
 static void check_lane(struct conf *c, const struct settings *s,
@@ -342,6 +341,28 @@ static void check_timeout(struct conf *c, const struct settings *s,
                  "applies. Remove it, or choose a policy without `timeout`",
                  p->name, limit.data);
     buf_fini(&limit);
+}
+
+/* ---- choices that no endpoint allows ---- */
+
+static void check_choice(struct conf *c, const struct settings *s,
+                         const struct route *r)
+{
+    size_t refused = 0;
+
+    if ((!r->choice.policy && !r->choice.max_attempts) || !r->endpoints.count)
+        return;
+    for (size_t i = 0; i < r->endpoints.count; i++) {
+        const struct endpoint_settings *e = settings_endpoint(
+            s, r->endpoints.items[i]);
+
+        refused += e && e->retry_choice == RETRY_CHOICE_NONE;
+    }
+    if (refused == r->endpoints.count)
+        conf_warn_at(
+            c, r->choice.policy ? r->choice.policy : r->endpoints.items[0],
+            "the choice of this route has no effect: each of its "
+            "endpoints has `retry_choice: none`");
 }
 
 /* ---- log.errors ---- */
@@ -612,6 +633,8 @@ void settings_warn(struct conf *c, const struct settings *s)
         check_lane(c, s, &s->endpoints[i]);
     for (size_t i = 0; i < s->endpoint_count; i++)
         check_timeout(c, s, &s->endpoints[i]);
+    for (size_t i = 0; i < s->route_count; i++)
+        check_choice(c, s, &s->routes[i]);
     check_log_errors(c, s);
     if (conf_good(c))
         warn_matches(c, s);

@@ -370,6 +370,11 @@ const char *const settings_ordered_words[] = {[LANES_NONE] = "none",
                                               [LANES_WORKSPACE] = "workspace",
                                               [LANES_ALL] = "all",
                                               NULL};
+const char *const settings_retry_choice_words[] = {
+    [RETRY_CHOICE_ANY] = "any",
+    [RETRY_CHOICE_FEWER] = "fewer",
+    [RETRY_CHOICE_NONE] = "none",
+    NULL};
 static const char *const on_dead_words[] = {"continue", "halt", NULL};
 
 /* ---- endpoint_defaults: the shared settings, with their own defaults ---- */
@@ -496,12 +501,29 @@ static const struct conf_key route_keys[] = {
     KEY(strings, route, endpoints, "endpoints", NULL,
         "the endpoints that are subscribed", .check = wrong_name,
         .flags = CONF_REQUIRED | CONF_FILLED, .form = "list of names"),
+    KEY(string, route, choice.policy, "retry_policy", NULL,
+        "the retry policy of deliveries by this route. Default: the endpoint's",
+        .check = wrong_name, .form = "name"),
+    KEY(int, route, choice.max_attempts, "max_attempts", NULL,
+        "the maximum number of attempts, instead of the retry policy's",
+        .min = 1, .max = RETRY_ATTEMPTS_MAX),
+    KEY(duration, route, choice.expires_in_ms, "expires_in", NULL,
+        "deliveries by this route end as dead letters (`expired`) this long "
+        "after the event was received",
+        .min = 1, .max = LONG_MS),
     {0},
 };
 
 const struct conf_section settings_route_section = {
     .name = "route",
-    .help = "A subscription of several endpoints, in addition to their own.",
+    .help =
+        "A subscription of several endpoints, in addition to their own. It may "
+        "choose how hard to try, as far as `retry_choice` of the endpoint "
+        "allows. Each of `retry_policy`, `max_attempts` and `expires_in` is "
+        "taken from the producer's event; if the event does not have it, from "
+        "the first route in the file that has it, matches the event and names "
+        "the endpoint; else from the endpoint. `retry_choice` does not limit "
+        "`expires_in`.",
     .size = sizeof(struct route),
     .keys = route_keys,
 };

@@ -109,6 +109,8 @@ extern const struct conf_section settings_defaults_section;
 extern const struct conf_section settings_endpoint_section;
 extern const struct conf_section settings_route_section;
 extern const char *const settings_ordered_words[]; /* enum order_lanes */
+extern const char
+    *const settings_retry_choice_words[]; /* enum retry_choice_rule */
 
 /* settings_policies.c */
 extern const struct conf_section settings_policy_section;

@@ -1,6 +1,7 @@
 /* route: matches one event against subscriptions and routes. */
 #include "route.h"
 #include "glob.h"
+#include "retry_choice.h"
 #include <string.h>
 
 bool route_list_takes(const struct string_list *globs, const char *text)
@@ -76,6 +77,42 @@ struct subscription route_own_subscription(const struct endpoint_settings *e)
 {
     return (struct subscription){&e->sources, &e->types, &e->workspaces,
                                  &e->where};
+}
+
+void route_choose(struct chosen_by *by, const struct route *r)
+{
+    if (r->choice.policy && (!by->policy || r < by->policy))
+        by->policy = r;
+    if (r->choice.max_attempts && (!by->max_attempts || r < by->max_attempts))
+        by->max_attempts = r;
+    if (r->choice.expires_in_ms && (!by->expires_in || r < by->expires_in))
+        by->expires_in = r;
+}
+
+struct retry_choice route_choice(const struct chosen_by *by)
+{
+    return (struct retry_choice){
+        .policy = by->policy ? by->policy->choice.policy : NULL,
+        .max_attempts = by->max_attempts ? by->max_attempts->choice.max_attempts
+                                         : 0,
+        .expires_in_ms = by->expires_in ? by->expires_in->choice.expires_in_ms
+                                        : 0};
+}
+
+struct chosen_by route_chosen_by(const struct settings *settings,
+                                 const char *endpoint, struct subject *s)
+{
+    struct chosen_by by = {0};
+
+    for (size_t i = 0; i < settings->route_count; i++) {
+        const struct route *r = &settings->routes[i];
+        struct subscription w = route_subscription(r);
+
+        if (!retry_choice_is_empty(&r->choice) && route_names(r, endpoint) &&
+            subscription_takes(&w, s, NULL))
+            route_choose(&by, r);
+    }
+    return by;
 }
 
 static void put_reason(struct buf *why, const char *label, const char *text)

@@ -29,6 +29,19 @@ bool route_is_subscribed(const struct settings *settings,
                          const struct endpoint_settings *endpoint,
                          struct subject *s, struct buf *why);
 
+/* The routes from which the choice for one endpoint is taken; NULL: from none. */
+struct chosen_by {
+    const struct route *policy, *max_attempts, *expires_in;
+};
+/* Take from `route`, which matches the event and names the endpoint, what no route before it
+ * in the file chooses. The order of the calls does not matter. */
+void route_choose(struct chosen_by *by, const struct route *route);
+/* It borrows from the routes. */
+struct retry_choice route_choice(const struct chosen_by *by);
+/* The same by all routes, for an endpoint that is subscribed to the event. */
+struct chosen_by route_chosen_by(const struct settings *settings,
+                                 const char *endpoint, struct subject *s);
+
 /* Whether the endpoint's own settings are a subscription (for `check`, which says where a
  * subscription comes from). */
 bool route_has_own(const struct settings *settings,

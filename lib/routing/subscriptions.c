@@ -1,6 +1,7 @@
 /* subscriptions: an index of endpoints by the workspaces that they name. */
 #include "subscriptions.h"
 #include "lookup.h"
+#include "retry_choice.h"
 #include "route.h"
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,8 @@
 /* One subscription: an endpoint's own, or a route's. */
 struct entry {
     struct subscription is;
-    size_t first, count; /* its endpoints: a part of `numbers` */
+    size_t first, count;         /* its endpoints: a part of `numbers` */
+    const struct route *chooses; /* the route, if it chooses; or NULL */
 };
 
 struct under {
@@ -28,6 +30,8 @@ struct subscriptions {
     bool *marked; /* by number: it is in `subscribed` */
     size_t *subscribed;
     size_t subscribed_count;
+    struct chosen_by *chosen; /* by number; NULL: no route chooses */
+    size_t end;               /* of `chosen` */
 };
 
 /* ---- making it ---- */
@@ -53,7 +57,7 @@ static bool is_literal(const struct string_list *globs)
 
 /* Its endpoints are the last ones of `numbers`, from `first` on. */
 static void add_entry(struct subscriptions *all, struct subscription is,
-                      size_t first)
+                      size_t first, const struct route *route)
 {
     const struct string_list *in = is.workspaces;
 
@@ -70,7 +74,8 @@ static void add_entry(struct subscriptions *all, struct subscription is,
         all->always[all->always_count++] = all->entry_count;
     }
     all->entries[all->entry_count++] = (struct entry){
-        is, first, all->number_count - first};
+        is, first, all->number_count - first,
+        route && !retry_choice_is_empty(&route->choice) ? route : NULL};
 }
 
 static void add_endpoint(struct making *m, size_t i)
@@ -108,7 +113,7 @@ static void add_route(struct making *m, size_t route)
         m->named[i] = route + 1;
         add_endpoint(m, i);
     }
-    add_entry(all, route_subscription(r), first);
+    add_entry(all, route_subscription(r), first, r);
 }
 
 static int compare_unders(const void *a, const void *b)
@@ -152,7 +157,7 @@ static void add_all(struct making *m)
         if (m->named[i] && !route_has_conditions(e))
             continue;
         add_endpoint(m, i);
-        add_entry(all, route_own_subscription(e), first);
+        add_entry(all, route_own_subscription(e), first, NULL);
     }
     sort_unders(all);
 }
@@ -169,7 +174,11 @@ struct subscriptions *subscriptions_new(const struct settings *s,
     all->marked = gr_alloc(end * sizeof *all->marked);
     all->subscribed = gr_alloc(s->endpoint_count * sizeof *all->subscribed);
     m.named = gr_alloc(s->endpoint_count * sizeof *m.named);
+    all->end = end;
     add_all(&m);
+    for (size_t i = 0; i < all->entry_count && !all->chosen; i++)
+        if (all->entries[i].chooses)
+            all->chosen = gr_alloc(end * sizeof *all->chosen);
     lookup_fini(&m.names);
     free(m.named);
     return all;
@@ -185,6 +194,7 @@ void subscriptions_free(struct subscriptions *all)
     free(all->always);
     free(all->marked);
     free(all->subscribed);
+    free(all->chosen);
     free(all);
 }
 
@@ -197,6 +207,8 @@ static void judge(struct subscriptions *all, size_t entry, struct subject *s)
     if (!subscription_takes(&e->is, s, NULL))
         return;
     for (size_t i = e->first; i < e->first + e->count; i++) {
+        if (e->chooses)
+            route_choose(&all->chosen[all->numbers[i]], e->chooses);
         if (all->marked[all->numbers[i]])
             continue;
         all->marked[all->numbers[i]] = true;
@@ -230,6 +242,8 @@ static int compare_numbers(const void *a, const void *b)
 const size_t *subscriptions_ask(struct subscriptions *all, struct subject *s,
                                 size_t *count)
 {
+    for (size_t i = 0; all->chosen && i < all->subscribed_count; i++)
+        all->chosen[all->subscribed[i]] = (struct chosen_by){0};
     all->subscribed_count = 0;
     for (size_t i = 0; i < all->always_count; i++)
         judge(all, all->always[i], s);
@@ -245,4 +259,10 @@ const size_t *subscriptions_ask(struct subscriptions *all, struct subject *s,
               compare_numbers);
     *count = all->subscribed_count;
     return all->subscribed;
+}
+
+const struct chosen_by *subscriptions_chosen_by(const struct subscriptions *all,
+                                                size_t number)
+{
+    return all->chosen && number < all->end ? &all->chosen[number] : NULL;
 }

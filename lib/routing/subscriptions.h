@@ -11,6 +11,7 @@
 #include "settings.h"
 
 struct subscriptions;
+struct chosen_by;
 
 /* Makes an index of settings->endpoints, which must live longer. `numbers`: how the caller
  * calls each of them, all different, each below `end`. */
@@ -21,5 +22,9 @@ void subscriptions_free(struct subscriptions *all);
  * valid until the next call. `s` is as for route_is_subscribed(). */
 const size_t *subscriptions_ask(struct subscriptions *all, struct subject *s,
                                 size_t *count);
+/* The routes that choose for one of these endpoints, by its number (route.h); of another
+ * endpoint it is empty. NULL: no route chooses for any. Valid until the next call of subscriptions_ask(). */
+const struct chosen_by *subscriptions_chosen_by(const struct subscriptions *all,
+                                                size_t number);
 
 #endif

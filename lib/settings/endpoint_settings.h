@@ -30,6 +30,7 @@
 /* After the loss of a deliverer its endpoints get another one only when no attempt can still
  * be in flight (proto/grant.h), so no attempt may take longer than this. */
 enum { LONGEST_ATTEMPT_MS = 5 * MINUTE_MS };
+enum { RETRY_ATTEMPTS_MAX = 1000000 };
 
 #define ENDPOINT_SETTINGS(X, F)                                                \
     X(F, DELIVERER, OWN, string, name, "name", NULL, "the name",               \
@@ -115,6 +116,13 @@ enum { LONGEST_ATTEMPT_MS = 5 * MINUTE_MS };
       .min = SECOND_MS, .max = LONG_MS)                                        \
     X(F, DELIVERER, SHARED, policy, retry_policy, "retry_policy", "default",   \
       "the name of the retry policy", .check = wrong_name, .form = "name")     \
+    X(F, SEQUENCER, SHARED, choice, retry_choice, "retry_choice", "any",       \
+      "whether a route or a producer's event may choose `retry_policy` and "   \
+      "`max_attempts` of its deliveries. `any`: the choice applies. "          \
+      "`fewer`: the choice applies, but `max_attempts`, `max_duration` and "   \
+      "`timeout` are never above those of the endpoint's own policy. `none`: " \
+      "the endpoint's own policy always applies",                              \
+      .choices = settings_retry_choice_words)                                  \
     X(F, DELIVERER, SHARED, ports, allowed_ports, "allowed_ports", NULL,       \
       "the ports that `url` may have. Default: all")                           \
     X(F, DELIVERER, OWN, tls, tls, "tls", NULL,                                \
@@ -149,7 +157,7 @@ enum { LONGEST_ATTEMPT_MS = 5 * MINUTE_MS };
       "whole wait; `15%`: up to 15% shorter or longer")                      \
     X(F, int, max_attempts, "max_attempts", NULL,                            \
       "the maximum number of attempts, including the first", .min = 1,       \
-      .max = 1000000)                                                        \
+      .max = RETRY_ATTEMPTS_MAX)                                             \
     X(F, duration, max_duration_ms, "max_duration", NULL,                    \
       "the maximum time since the first attempt", .min = 1, .max = LONG_MS)  \
     X(F, retry_on, retry_on, "retry_on", "[network, 408, 425, 429, 5xx]",    \
@@ -226,6 +234,13 @@ enum order_lanes {
     LANES_NONE = 0,
     LANES_WORKSPACE = 1, /* each workspace */
     LANES_ALL = 2,       /* the endpoint */
+};
+
+/* endpoint.retry_choice */
+enum retry_choice_rule {
+    RETRY_CHOICE_ANY,
+    RETRY_CHOICE_FEWER,
+    RETRY_CHOICE_NONE,
 };
 
 /* retry_policy.backoff. The values are on the wire forever. */

@@ -34,6 +34,15 @@ const struct endpoint_settings *settings_endpoint(const struct settings *s,
     return NULL;
 }
 
+const struct retry_policy *settings_policy(const struct settings *s,
+                                           const char *name)
+{
+    for (size_t i = 0; i < s->policy_count; i++)
+        if (s->policies[i].name && strcmp(s->policies[i].name, name) == 0)
+            return &s->policies[i];
+    return NULL;
+}
+
 int64_t settings_timeout_ms(const struct endpoint_settings *endpoint,
                             const struct retry_policy *policy)
 {

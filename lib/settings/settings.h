@@ -211,9 +211,18 @@ struct notifier {
     int64_t timeout_ms;
 };
 
+/* How hard to try a delivery, as a route or a producer's event chooses it. What is NULL or 0
+ * is not chosen. */
+struct retry_choice {
+    char *policy; /* its name */
+    int64_t max_attempts;
+    int64_t expires_in_ms; /* after the event was received */
+};
+
 struct route {
     struct string_list sources, types, workspaces, endpoints;
     struct where where;
+    struct retry_choice choice;
 };
 
 struct settings {
@@ -283,6 +292,8 @@ const struct producer *settings_token(const struct settings *s,
 
 const struct endpoint_settings *settings_endpoint(const struct settings *s,
                                                   const char *name);
+const struct retry_policy *settings_policy(const struct settings *s,
+                                           const char *name);
 /* The time limit of an attempt for this endpoint with this retry policy. */
 int64_t settings_timeout_ms(const struct endpoint_settings *endpoint,
                             const struct retry_policy *policy);

@@ -103,10 +103,25 @@ static gr_rc read_expiry(const json_t *value, int64_t *ms,
     return GR_OK;
 }
 
+static gr_rc read_max_attempts(const json_t *value, int64_t *n,
+                               struct published_wrong *w)
+{
+    double number = json_number_value(value);
+
+    if (!json_is_number(value) || !(number >= 1) ||
+        !(number <= RETRY_ATTEMPTS_MAX) || number != (double)(int64_t)number)
+        return refuse(w, "max_attempts", "must be a whole number from 1 to %d",
+                      RETRY_ATTEMPTS_MAX);
+    *n = (int64_t)number;
+    return GR_OK;
+}
+
 static gr_rc read_optional(struct published *p, struct published_wrong *w)
 {
     const json_t *id = json_object_get(p->json, "id");
     const json_t *expires = json_object_get(p->json, "expires_in");
+    const json_t *policy = json_object_get(p->json, "retry_policy");
+    const json_t *attempts = json_object_get(p->json, "max_attempts");
     gr_rc rc = GR_OK;
 
     p->endpoints = json_object_get(p->json, "endpoints");
@@ -116,13 +131,18 @@ static gr_rc read_optional(struct published *p, struct published_wrong *w)
         rc = read_endpoints(p->endpoints, w);
     if (rc == GR_OK && expires)
         rc = read_expiry(expires, &p->expires_in_ms, w);
+    if (rc == GR_OK && policy)
+        rc = read_text(policy, "retry_policy", &p->retry_policy, w);
+    if (rc == GR_OK && attempts)
+        rc = read_max_attempts(attempts, &p->max_attempts, w);
     return rc;
 }
 
 static gr_rc check_names(const json_t *object, struct published_wrong *w)
 {
-    static const char *const known[] = {"type", "workspace", "data",
-                                        "id",   "endpoints", "expires_in"};
+    static const char *const known[] = {
+        "type",      "workspace",  "data",         "id",
+        "endpoints", "expires_in", "retry_policy", "max_attempts"};
     const char *name;
     json_t *value;
 
@@ -185,6 +205,29 @@ static const char *unknown_endpoint(const struct settings *s,
     return NULL;
 }
 
+/* Names as many of the known ones as fit. */
+static void refuse_policy(const struct settings *s, const char *name,
+                          struct published_wrong *w)
+{
+    size_t at;
+
+    (void)refuse(w, "retry_policy",
+                 "there is no retry policy \"%.63s\"; there are: ", name);
+    at = strlen(w->why);
+    for (size_t i = 0; i < s->policy_count; i++) {
+        const char *comma = i ? ", " : "";
+
+        if (at + strlen(comma) + strlen(s->policies[i].name) + 6 >
+            sizeof w->why) {
+            snprintf(w->why + at, sizeof w->why - at, " …");
+            return;
+        }
+        snprintf(w->why + at, sizeof w->why - at, "%s%s", comma,
+                 s->policies[i].name);
+        at += strlen(w->why + at);
+    }
+}
+
 enum published_verdict published_judge(const struct published *p,
                                        const struct settings *settings,
                                        const struct producer *producer,
@@ -204,6 +247,9 @@ enum published_verdict published_judge(const struct published *p,
         v = PUBLISHED_UNKNOWN;
         (void)refuse(wrong, "endpoints", "there is no endpoint \"%.63s\"",
                      unknown);
+    } else if (p->retry_policy && !settings_policy(settings, p->retry_policy)) {
+        v = PUBLISHED_UNKNOWN;
+        refuse_policy(settings, p->retry_policy, wrong);
     }
     return v;
 }

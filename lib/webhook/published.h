@@ -1,7 +1,8 @@
 /* published: an event of a producer, as it is sent to POST /v1/events and in each line of a
  * batch:
  *
- *   {"type","workspace","data"}, and optionally "id", "endpoints", "expires_in"
+ *   {"type","workspace","data"}, and optionally "id", "endpoints", "expires_in",
+ *   "retry_policy", "max_attempts"
  *
  * Ingress and the sequencer both read it with this code: ingress to report errors at once,
  * the sequencer to make the body for endpoints. Pure. */
@@ -21,8 +22,10 @@ struct published {
     const char *id; /* NULL: none */
     const json_t
         *endpoints; /* names of the only endpoints that get it; NULL: all */
-    int64_t expires_in_ms; /* 0: it does not expire */
-    struct bytes data;     /* as it was written, for the body */
+    int64_t expires_in_ms;    /* 0: it does not expire */
+    const char *retry_policy; /* its name; NULL: it does not choose one */
+    int64_t max_attempts;     /* 0: it does not choose a number */
+    struct bytes data;        /* as it was written, for the body */
 };
 
 /* The first of the stored headers of an event that expires; its value is the time, in ms. A
@@ -31,7 +34,7 @@ struct published {
 
 struct published_wrong {
     const char *field; /* "": the body as a whole; static */
-    char why[120];
+    char why[400];
 };
 
 /* GR_REFUSE: `wrong` says what is wrong. Call published_fini() in either case. */
@@ -39,8 +42,8 @@ GR_MUST_CHECK gr_rc published_read(struct published *p, struct bytes body,
                                    struct published_wrong *wrong);
 void published_fini(struct published *p);
 
-/* Whether this producer may send it; `wrong` says why not. PUBLISHED_UNKNOWN: `endpoints`
- * names one that is not in the configuration. */
+/* Whether this producer may send it; `wrong` says why not. PUBLISHED_UNKNOWN: it names
+ * an endpoint or a retry policy that is not in the configuration. */
 enum published_verdict {
     PUBLISHED_GOOD,
     PUBLISHED_WORKSPACE_FORBIDDEN,

@@ -10,7 +10,7 @@ struct publication {
     struct published p;
     struct bytes key;         /* the idempotency key; empty: it has no key */
     struct buf headers, body; /* as they are stored and delivered */
-    char why[200];            /* why it can't be read */
+    char why[440];            /* why it can't be read */
 };
 
 /* GR_REFUSE: the object, which was valid at ingress, can't be read: `why`. Call

@@ -1,6 +1,7 @@
 /* Tests of published: which objects a producer may send, the errors, and the body that
  * endpoints get. P7. */
 #include "published.h"
+#include "settings.h"
 #include "ulid.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,6 +54,21 @@ static void an_error_names_its_field(void **state)
         {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,"
          "\"expires_in\":\"9223372036854775807ms\"}",
          "expires_in", "duration"},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,"
+         "\"retry_policy\":1}",
+         "retry_policy", "must be a string"},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,"
+         "\"max_attempts\":0}",
+         "max_attempts", "from 1 to 1000000"},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,"
+         "\"max_attempts\":1.5}",
+         "max_attempts", "whole number"},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,"
+         "\"max_attempts\":\"3\"}",
+         "max_attempts", "whole number"},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,"
+         "\"max_attempts\":1e300}",
+         "max_attempts", "from 1 to 1000000"},
     };
     struct published_wrong w;
     struct published p;
@@ -125,6 +141,35 @@ static void an_object_may_name_endpoints_and_an_expiry(void **state)
     assert_true(published_for(&p, "crm") && published_for(&p, "erp"));
     assert_false(published_for(&p, "er"));
     assert_null(p.id);
+    published_fini(&p);
+}
+
+static void an_object_may_choose_how_hard_to_try(void **state)
+{
+    static char own[] = "default", quick[] = "quick";
+    struct retry_policy policies[] = {{.name = own}, {.name = quick}};
+    struct settings s = {.policies = policies, .policy_count = 2};
+    struct published_wrong w;
+    struct published p;
+
+    (void)state;
+    assert_int_equal(
+        published_read(&p,
+                       text("{\"type\":\"t\",\"workspace\":\"w\",\"data\":{},"
+                            "\"retry_policy\":\"quick\","
+                            "\"max_attempts\":3}"),
+                       &w),
+        GR_OK);
+    assert_string_equal(p.retry_policy, "quick");
+    assert_int_equal(p.max_attempts, 3);
+    assert_int_equal(published_judge(&p, &s, &(struct producer){0}, &w),
+                     PUBLISHED_GOOD);
+    quick[0] = 'Q';
+    assert_int_equal(published_judge(&p, &s, &(struct producer){0}, &w),
+                     PUBLISHED_UNKNOWN);
+    assert_string_equal(w.field, "retry_policy");
+    assert_string_equal(w.why, "there is no retry policy \"quick\"; there are: "
+                               "default, Quick");
     published_fini(&p);
 }
 
@@ -246,6 +291,7 @@ int main(void)
         cmocka_unit_test(an_error_names_its_field),
         cmocka_unit_test(data_is_passed_on_unchanged),
         cmocka_unit_test(an_object_may_name_endpoints_and_an_expiry),
+        cmocka_unit_test(an_object_may_choose_how_hard_to_try),
         cmocka_unit_test(an_idempotency_key_always_makes_the_same_id),
         cmocka_unit_test(a_digest_ignores_the_form_of_the_object),
         cmocka_unit_test(another_content_has_another_digest),

@@ -476,6 +476,23 @@ static void a_timeout_that_the_policy_replaces_is_a_warning(void **state)
                    NULL);
 }
 
+static void a_choice_that_no_endpoint_allows_is_a_warning(void **state)
+{
+    (void)state;
+    expect_warning("endpoints: [{name: a, url: 'http://a', retry_choice: none}]"
+                   "\nroutes: [{endpoints: a, retry_policy: strict}]",
+                   "the choice of this route has no effect");
+    expect_warning(
+        "endpoints: [{name: a, url: 'http://a', retry_choice: none}, "
+        "{name: b, url: 'http://b', retry_choice: fewer}]\n"
+        "routes: [{endpoints: [a, b], max_attempts: 2}]",
+        NULL);
+    expect_warning("endpoint_defaults: {retry_choice: none}\n"
+                   "endpoints: [{name: a, url: 'http://a'}]\n"
+                   "routes: [{endpoints: a, expires_in: 1h}]",
+                   NULL);
+}
+
 static void a_lane_that_can_be_blocked_for_hours_is_a_warning(void **state)
 {
     (void)state;
@@ -819,6 +836,13 @@ static const struct {
     {"routes: [{types: a}]", "routes[0].endpoints: is missing"},
     {"routes: [{endpoints: a}]", "there is no endpoint \"a\""},
     {REACH("") "routes: [{endpoints: e, sources: x}]", "there is no source"},
+    {REACH("") "routes: [{endpoints: e, retry_policy: stric}]",
+     "there is no retry policy \"stric\" (did you mean strict?)"},
+    {REACH("") "routes: [{endpoints: e, max_attempts: 0}]",
+     "must be at least 1"},
+    {REACH("") "routes: [{endpoints: e, expires_in: 0s}]",
+     "must be at least 1ms"},
+    {REACH("retry_choice: all"), "\"all\" is not one of: any, fewer, none"},
     {POLICY("factor: 2"), "needs max_attempts or max_duration"},
     {POLICY("max_attempts: 0"), "must be at least 1"},
     {POLICY("max_attempts: 3, first_wait: 0s"), "must be at least 1ms"},
@@ -1094,6 +1118,7 @@ int main(void)
         cmocka_unit_test(policies_are_read_without_the_rest),
         cmocka_unit_test(a_private_address_without_allow_private_is_a_warning),
         cmocka_unit_test(a_timeout_that_the_policy_replaces_is_a_warning),
+        cmocka_unit_test(a_choice_that_no_endpoint_allows_is_a_warning),
         cmocka_unit_test(a_lane_that_can_be_blocked_for_hours_is_a_warning),
         cmocka_unit_test(values_that_must_be_quoted_are_named),
         cmocka_unit_test(a_syntax_error_without_cause_has_no_hint),

@@ -21,6 +21,7 @@ static size_t below(size_t n)
 
 static char *names[] = {"e0", "e1", "e2", "e3", "e4", "e5", "e6", "gone"};
 static char *sources[] = {"plane", "ledger", "p*"};
+static char *policies[] = {"slow", "quick"};
 static char *types[] = {"issue.created", "issue.*", "*", "cycle.created"};
 static char *spaces[] = {"acme", "ac", "b", "", "ac*", "*"};
 
@@ -64,11 +65,14 @@ static struct settings any_settings(struct endpoint_settings *e,
             .workspaces = any_of(spaces, COUNT_OF(spaces)),
             .where = any_where()};
     for (size_t i = 0; i < ROUTES; i++)
-        r[i] = (struct route){.sources = any_of(sources, COUNT_OF(sources)),
-                              .types = any_of(types, COUNT_OF(types)),
-                              .workspaces = any_of(spaces, COUNT_OF(spaces)),
-                              .endpoints = any_of(names, COUNT_OF(names)),
-                              .where = any_where()};
+        r[i] = (struct route){
+            .sources = any_of(sources, COUNT_OF(sources)),
+            .types = any_of(types, COUNT_OF(types)),
+            .workspaces = any_of(spaces, COUNT_OF(spaces)),
+            .endpoints = any_of(names, COUNT_OF(names)),
+            .where = any_where(),
+            .choice = {.policy = below(3) ? NULL : policies[below(2)],
+                       .max_attempts = below(3) ? 0 : 3}};
     return s;
 }
 
@@ -106,6 +110,18 @@ static void number(size_t *numbers, size_t n)
         numbers[i] = 2 * (n - 1 - i);
 }
 
+/* Which routes choose for this endpoint. */
+static void compare_choice(const struct settings *s, struct subscriptions *all,
+                           size_t i, struct subject *event)
+{
+    struct chosen_by want = route_chosen_by(s, s->endpoints[i].name, event);
+    const struct chosen_by *got = subscriptions_chosen_by(
+        all, 2 * (s->endpoint_count - 1 - i));
+
+    assert_true((got ? got->policy : NULL) == want.policy);
+    assert_true((got ? got->max_attempts : NULL) == want.max_attempts);
+}
+
 static size_t compare(const struct settings *s, struct subscriptions *all)
 {
     struct subject event = any_subject();
@@ -119,6 +135,7 @@ static size_t compare(const struct settings *s, struct subscriptions *all)
             continue;
         assert_true(k < count);
         assert_true(subscribed[k++] == 2 * (s->endpoint_count - 1 - i));
+        compare_choice(s, all, i, &event);
     }
     assert_true(k == count);
     subject_fini(&event);
