@@ -125,6 +125,23 @@ static void put_policy(struct wire_endpoint_config *w,
     RETRY_POLICY_SETTINGS(PUT_POLICY, )
 }
 
+static void put_retry_policy(struct wire_retry_policy *w,
+                             const struct retry_policy *from, struct scratch *s)
+{
+    RETRY_POLICY_SETTINGS(PUT_POLICY, )
+}
+
+void retry_policy_encode(const struct retry_policy *p, struct buf *out)
+{
+    struct wire_retry_policy w;
+    struct scratch s = {.count = 0};
+
+    put_retry_policy(&w, p, &s);
+    wire_put_retry_policy(out, &w);
+    for (size_t i = 0; i < s.count; i++)
+        buf_fini(&s.parts[i]);
+}
+
 #define PUT(F, TO, SCOPE, KIND, NAME, ...) PUT_TO_##TO(KIND, NAME)
 #define PUT_TO_DELIVERER(KIND, NAME)       PUT_##KIND(NAME)
 #define PUT_TO_SEQUENCER(KIND, NAME)
@@ -136,12 +153,14 @@ static void put_endpoint(struct wire_endpoint_config *w,
     ENDPOINT_SETTINGS(PUT, )
 }
 
-void endpoint_config_encode(const struct endpoint_settings *e, struct buf *out)
+void endpoint_config_encode(const struct endpoint_settings *e,
+                            int64_t chosen_wait_ms, struct buf *out)
 {
     struct wire_endpoint_config w;
     struct scratch s = {.count = 0};
 
     put_endpoint(&w, e, &s);
+    w.chosen_wait_ms = chosen_wait_ms;
     wire_put_endpoint_config(out, &w);
     for (size_t i = 0; i < s.count; i++)
         buf_fini(&s.parts[i]);
@@ -259,6 +278,32 @@ static void get_policy(const struct wire_endpoint_config *w,
     RETRY_POLICY_SETTINGS(GET_POLICY, )
     if (to->max_attempts == 0 && to->max_duration_ms == 0)
         *why = "its retry policy has no limit";
+}
+
+static void get_retry_policy(const struct wire_retry_policy *w,
+                             struct retry_policy *to, const char **why)
+{
+    const bool or_unset = true;
+
+    RETRY_POLICY_SETTINGS(GET_POLICY, )
+    if (to->max_attempts == 0 && to->max_duration_ms == 0)
+        *why = "it has no limit";
+}
+
+gr_rc retry_policy_read(struct bytes in, struct retry_policy *p)
+{
+    struct wire_retry_policy w;
+    const char *why = NULL;
+
+    if (wire_get_retry_policy(&w, in) != GR_OK)
+        return GR_REFUSE;
+    get_retry_policy(&w, p, &why);
+    return why ? GR_REFUSE : GR_OK;
+}
+
+void retry_policy_free(struct retry_policy *p)
+{
+    conf_fini(&settings_policy_section, p);
 }
 
 #define GET(F, TO, SCOPE, KIND, NAME, KEY, DEFAULT, HELP, ...) \

@@ -112,7 +112,8 @@
     F(u64, damaged,                                                          \
       "1: the stored request is damaged and must not be delivered")
 
-#define WIRE_TASK(F) /* sequencer -> deliverer: deliver this */               \
+/* The fields of version 1, which a deliverer's rows may still have (wire_get_stored_task()). */
+#define WIRE_TASK_1(F)                                                        \
     F(u64, grant, "under which it is given out")                              \
     F(str, endpoint, "its name")                                              \
     F(str, event_id, "also the webhook-id")                                   \
@@ -139,6 +140,10 @@
     F(bin, headers, "to send along, packed: content-type and event headers")  \
     F(bin, body, "to send")                                                   \
     F(i64, expires_ms, "not tried from then on; 0: never expires")
+
+#define WIRE_TASK(F) /* sequencer -> deliverer: deliver this */ \
+    WIRE_TASK_1(F)                                              \
+    F(bin, retry, "retry_policy: for this delivery; empty: the endpoint's own")
 
 #define WIRE_REVOKE(F) /* sequencer -> deliverer: give this grant back */ \
     F(u64, grant, "begin no more attempts under it, then send `released`")
@@ -276,7 +281,11 @@
 
 /* The settings that an attempt needs: the rows of ENDPOINT_SETTINGS that go to the deliverer
  * (endpoint_settings.h), in that order; each kind of value has its fields here. */
-#define WIRE_ENDPOINT_CONFIG(F) ENDPOINT_SETTINGS(ENDPOINT_FIELDS, F)
+#define WIRE_ENDPOINT_CONFIG(F)                                             \
+    ENDPOINT_SETTINGS(ENDPOINT_FIELDS, F)                                   \
+    F(i64, chosen_wait_ms,                                                  \
+      "the longest wait of any retry policy that a task may have; 0: none " \
+      "may")
 #define ENDPOINT_FIELDS(F, TO, SCOPE, KIND, NAME, KEY, ...) \
     FIELDS_##TO(F, KIND, NAME, KEY)
 #define FIELDS_SEQUENCER(F, KIND, NAME, KEY)
@@ -317,6 +326,9 @@
 #define POLICY_FIELDS(F, KIND, NAME, KEY, ...) \
     FIELDS_##KIND(F, NAME, "`" KEY "` of the retry policy")
 
+/* The policy of one delivery, when it is not its endpoint's. */
+#define WIRE_RETRY_POLICY(F) RETRY_POLICY_SETTINGS(POLICY_FIELDS, F)
+
 /* M(kind number, NAME, name, version) */
 #define WIRE_FRAMES(M)                            \
     M(1, BATCH, batch, 2)                         \
@@ -331,7 +343,7 @@
 
 #define WIRE_MESSAGES(M)             \
     M(32, ACCEPTED, accepted, 1)     \
-    M(33, TASK, task, 1)             \
+    M(33, TASK, task, 2)             \
     M(34, REVOKE, revoke, 1)         \
     M(35, DROPPED, dropped, 1)       \
     M(36, RESULT, result, 1)         \
@@ -346,7 +358,9 @@
     M(48, CHECK, check, 1)           \
     M(49, MISSING, missing, 1)
 
-#define WIRE_RECORDS(M) M(64, ENDPOINT_CONFIG, endpoint_config, 2)
+#define WIRE_RECORDS(M)                        \
+    M(64, ENDPOINT_CONFIG, endpoint_config, 2) \
+    M(65, RETRY_POLICY, retry_policy, 1)
 
 /* Values of result.outcome; they never change. */
 enum outcome {

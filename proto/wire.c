@@ -198,6 +198,19 @@ WIRE_MESSAGES(M)
 WIRE_RECORDS(M)
 #undef M
 
+gr_rc wire_get_stored_task(struct wire_task *v, struct bytes in)
+{
+    struct wire_head head;
+    struct cursor c;
+
+    if (!wire_is_unknown_version(&head, in) || head.version != 1)
+        return wire_get_task(v, in);
+    take_head(&c, in, WIRE_KIND_TASK, 1, 0 WIRE_TASK_1(COUNT_FIELD));
+    WIRE_TASK_1(TAKE_FIELD)
+    v->retry = (struct bytes){"", 0};
+    return c.bad || c.p != c.end ? GR_REFUSE : GR_OK;
+}
+
 int wire_kind(struct bytes in)
 {
     struct cursor c = {in.p, (const uint8_t *)in.p + in.n, false};

@@ -43,6 +43,9 @@ WIRE_RECORDS(M)
 #undef M
 #undef F
 
+/* A task as it was stored: of this version, or of version 1, which has no `retry`. */
+GR_MUST_CHECK gr_rc wire_get_stored_task(struct wire_task *v, struct bytes in);
+
 /* The kind of a frame or message; 0: its kind is unknown here. */
 int wire_kind(struct bytes in);
 const char *wire_kind_name(int kind);

@@ -94,6 +94,10 @@ struct sequencer {
     /* mono: no attempt under a longer one can run any more */
     int64_t shorten_ms;
     int64_t silence_ms; /* a grant ends so long after our last heartbeat_ack */
+    /* Deliveries may have retry policies of their own, so these apply to all endpoints. */
+    bool choices;
+    uint64_t policies_digest;            /* of all retry policies */
+    struct string_list unknown_policies; /* already logged (choice.c) */
     int64_t config_since_ms; /* wall: the last change of the configuration */
     uint64_t series;
     bool series_begun; /* in this start, as this database is an older copy */

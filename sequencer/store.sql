@@ -268,6 +268,8 @@ CREATE TABLE deliveries (
                                               -- retry is not marked as a replay
   reopened_ms INTEGER NOT NULL DEFAULT 0,     -- when a person last sent it again after it was final; its
                                               -- age counts from then; 0: never
+  retry_choice TEXT,                          -- policy=, max_attempts= and expires_ms= that its route or
+                                              -- event chose (choice.h); NULL: none
   PRIMARY KEY (event, endpoint)
 ) STRICT, WITHOUT ROWID;
 -- Deliveries that no deliverer has. The last two columns let counts and ages read the index alone.

@@ -26,7 +26,7 @@ static json_t *ask_one(struct ctl *c, const struct endpoint_settings *e,
 
     /* The configuration contains secrets, which are wiped from this process. */
     buf_init(&raw, ENDPOINT_CONFIG_MAX_BYTES);
-    endpoint_config_encode(e, &raw);
+    endpoint_config_encode(e, 0, &raw);
     text = gr_alloc(raw.len * 4 / 3 + 8);
     EVP_EncodeBlock((unsigned char *)text, (unsigned char *)raw.data,
                     (int)raw.len);

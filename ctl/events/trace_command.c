@@ -207,6 +207,22 @@ static const struct column attempt_columns[] = {
     {.head = "ERROR", .key = "error"},
     {0}};
 
+/* The retry policy of a delivery that is not its endpoint's. */
+static void print_retry(const json_t *retry)
+{
+    int64_t attempts = integer_of(retry, "max_attempts"),
+            duration = integer_of(retry, "max_duration_ms");
+    char time[32];
+
+    printf("    retry policy %s, chosen for this delivery",
+           text_of(retry, "policy"));
+    if (attempts)
+        printf(", at most %lld attempts", (long long)attempts);
+    if (duration)
+        printf(", for at most %s", human_ms(duration, time));
+    printf("\n");
+}
+
 static void print_deliveries(struct ctl *c, const json_t *deliveries)
 {
     json_t *d;
@@ -219,12 +235,15 @@ static void print_deliveries(struct ctl *c, const json_t *deliveries)
     {
         const char *status = text_of(d, "status");
         const char *next = text_of(d, "next_attempt_at");
+        const json_t *retry = json_object_get(d, "retry");
 
         printf("  %s  %s%s%s%s%s\n", text_of(d, "endpoint"),
                colour_on(status_colour(status), c->colour), status,
                colour_off(status_colour(status), c->colour),
                *next ? ", next attempt " : "",
                *next ? time_of(d, "next_attempt_at") : "");
+        if (json_is_object(retry))
+            print_retry(retry);
         if (json_array_size(json_object_get(d, "attempts")))
             print_rows(c, attempt_columns, json_object_get(d, "attempts"), 4);
         show_responses(json_object_get(d, "attempts"));

@@ -73,9 +73,14 @@ static void drop_damaged(struct fetch *f)
 
 int64_t due_max_ms(const struct deliverer *d, const struct granted_endpoint *e)
 {
-    return e->config ? d->daemon.loop.now_ms + HOUR_MS +
-                           backoff_longest_ms(&e->config->policy)
-                     : INT64_MAX;
+    int64_t wait_ms;
+
+    if (!e->config)
+        return INT64_MAX;
+    wait_ms = backoff_longest_ms(&e->config->policy);
+    if (wait_ms < e->config->chosen_wait_ms)
+        wait_ms = e->config->chosen_wait_ms;
+    return d->daemon.loop.now_ms + HOUR_MS + wait_ms;
 }
 
 /* Read due retries; after all of these, the retries that were scheduled before the endpoint

@@ -1,7 +1,9 @@
 /* task: reads tasks from messages, and finds them by grant and event. */
 #include "task.h"
 #include "alloc.h"
+#include "endpoint_config.h"
 #include "inflight.h"
+#include "log.h"
 #include "siphash.h"
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +11,35 @@
 /* With so many tasks in memory, or so many bytes, new ones become rows. */
 enum { MEMORY_COUNT = 32 * 1024, MEMORY_BYTES = 64 * 1024 * 1024 };
 
+static void drop_policy(struct task *t)
+{
+    if (t->retry)
+        retry_policy_free(t->retry);
+    free(t->retry);
+    t->retry = NULL;
+}
+
+/* A row may hold a policy that another version of Grapnel wrote. Then the endpoint's applies,
+ * until the sequencer sends the task again, which it does when versions change. */
+static void read_policy(struct task *t)
+{
+    t->retry = gr_alloc(sizeof *t->retry);
+    if (retry_policy_read(t->w.retry, t->retry) == GR_OK)
+        return;
+    log_warn(t->event_id,
+             "the retry policy of a delivery cannot be read; that of its "
+             "endpoint applies");
+    drop_policy(t);
+}
+
 struct task *task_new(struct bytes message)
 {
     struct task *t = gr_alloc(sizeof *t + message.n);
 
     memcpy(t->bytes, message.p, message.n);
     t->bytes_count = message.n;
-    if (wire_get_task(&t->w, (struct bytes){t->bytes, message.n}) != GR_OK ||
+    if (wire_get_stored_task(&t->w, (struct bytes){t->bytes, message.n}) !=
+            GR_OK ||
         t->w.event_id.n == 0 || t->w.event_id.n > EVENT_ID_BYTES ||
         t->w.endpoint.n == 0 || t->w.endpoint.n > NAME_MAX_BYTES ||
         t->w.grant == 0) {
@@ -28,11 +52,15 @@ struct task *task_new(struct bytes message)
     t->first_ms = t->w.first_ms;
     t->next_ms = t->w.next_ms;
     t->held_ms = -1;
+    if (t->w.retry.n)
+        read_policy(t);
     return t;
 }
 
 void task_free(struct task *t)
 {
+    if (t)
+        drop_policy(t);
     free(t);
 }
 

@@ -52,7 +52,8 @@ struct task {
     int64_t first_ms, next_ms;
     int64_t held_ms; /* hold_total_ms() at first_ms; -1: not known */
     char event_id[EVENT_ID_BYTES + 1];
-    struct wire_task w; /* borrows from bytes */
+    struct wire_task w;         /* borrows from bytes */
+    struct retry_policy *retry; /* of its own; NULL: the endpoint's applies */
     size_t bytes_count;
     char bytes[];
 };

@@ -13,6 +13,8 @@
 
 enum { LANES_LOOKED_AT = 16 }; /* tasks of one queue */
 
+#define CHOSEN_WAIT_MAX_MS (3660 * DAY_MS)
+
 /* ---- configuration ---- */
 
 /* The URL, if it is http or https, with a host and without a user; else NULL. */
@@ -45,6 +47,9 @@ static const char *derive(struct endpoint_config *c,
     struct endpoint_settings *s = &c->settings;
     const char *why = NULL;
 
+    c->chosen_wait_ms = w->chosen_wait_ms;
+    if (w->chosen_wait_ms < 0 || w->chosen_wait_ms > CHOSEN_WAIT_MAX_MS)
+        why = "the longest wait of its deliveries is out of bounds";
     c->put = wire_is(w->method, "PUT");
     if (!c->put && !wire_is(w->method, "POST"))
         why = "its method is not POST or PUT";

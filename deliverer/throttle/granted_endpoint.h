@@ -32,9 +32,10 @@ struct endpoint_config {
     uint64_t id;                       /* unique in this process */
     struct endpoint_settings settings; /* what the grant carried … */
     struct retry_policy policy;        /* … and settings.policy */
-    CURLU *parsed;                     /* settings.url */
-    bool put;                          /* PUT instead of POST */
-    char *headers;                     /* the endpoint's own, packed */
+    int64_t chosen_wait_ms; /* the longest wait of policies of tasks; 0 */
+    CURLU *parsed;          /* settings.url */
+    bool put;               /* PUT instead of POST */
+    char *headers;          /* the endpoint's own, packed */
     size_t headers_bytes;
     struct signer signer;
     struct guard address_guard; /* which addresses and ports are allowed */

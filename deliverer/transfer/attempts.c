@@ -18,7 +18,7 @@ static enum health health_of(const struct transfer *f)
         return HEALTH_UNSENT;
     if (f->interrupted && !a->responded)
         return HEALTH_UNKNOWN;
-    switch (classify(a, &f->config->policy).verdict) {
+    switch (classify(a, f->policy).verdict) {
     case VERDICT_DELIVERED:
         return HEALTH_GOOD;
     case VERDICT_RETRY:
@@ -43,7 +43,7 @@ static bool is_refused(const struct transfer *f)
 
     if (f->expired || (f->interrupted && !a->responded))
         return false;
-    return classify(a, &f->config->policy).verdict == VERDICT_DEAD &&
+    return classify(a, f->policy).verdict == VERDICT_DEAD &&
            !(a->responded && a->status == 410);
 }
 

@@ -181,7 +181,7 @@ static json_t *exchange_json(const struct deliverer *d,
                                            [VERDICT_RETRY] = "retried",
                                            [VERDICT_DEAD] = "dead",
                                            [VERDICT_FAULT] = "our_fault"};
-    struct judgement j = classify(&f->result, &f->config->policy);
+    struct judgement j = classify(&f->result, f->policy);
     char error[ERROR_TEXT_BYTES];
 
     classify_text(&f->result, error);

@@ -50,7 +50,7 @@ static void decide_retry(struct transfer *f, int64_t held_ms, int64_t now)
     int64_t budget_first_ms = first < f->first_ms ? f->first_ms
                               : first < now       ? first
                                                   : now;
-    struct backoff b = {.policy = &f->config->policy,
+    struct backoff b = {.policy = f->policy,
                         .attempts = f->attempts > base ? f->attempts - base : 1,
                         .first_ms = budget_first_ms,
                         .now_ms = now,
@@ -67,7 +67,7 @@ static void decide_retry(struct transfer *f, int64_t held_ms, int64_t now)
  * and another delivery is the next probe. */
 static void decide_held(struct transfer *f, int64_t now)
 {
-    int64_t wait_ms = backoff_wait_ms(&f->config->policy, 1);
+    int64_t wait_ms = backoff_wait_ms(f->policy, 1);
     size_t at = strlen(f->error);
 
     if (wait_ms < HELD_MIN_MS)
@@ -106,7 +106,7 @@ static void decide(struct transfer *f, int64_t now)
     f->first_ms = t->first_ms && t->first_ms < f->at_ms ? t->first_ms
                                                         : f->at_ms;
     f->held_ms = t->first_ms && t->held_ms >= 0 ? t->held_ms : held_ms;
-    f->judgement = classify(&f->result, &f->config->policy);
+    f->judgement = classify(&f->result, f->policy);
     classify_text(&f->result, f->error);
     if (f->interrupted && !f->result.responded) {
         f->judgement.verdict = VERDICT_RETRY;
@@ -149,7 +149,7 @@ static int64_t early_ms(const struct transfer *f, int64_t now)
 {
     if (f->task->pulled)
         return f->next_ms;
-    if (f->config->policy.respect_retry_after && f->retry_after_ms > 0)
+    if (f->policy->respect_retry_after && f->retry_after_ms > 0)
         return now + f->retry_after_ms;
     return now;
 }

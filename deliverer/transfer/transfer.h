@@ -47,9 +47,10 @@ struct transfer {
     TAILQ_ENTRY(transfer) link; /* of active, ended or tested transfers */
     SLIST_ENTRY(transfer) idle_link;
     struct transfers *all;
-    struct task *task;              /* borrowed until transfer_done() */
-    struct endpoint_config *config; /* counted */
-    int64_t connect_ms, timeout_ms; /* the limits of this attempt */
+    struct task *task;                 /* borrowed until transfer_done() */
+    struct endpoint_config *config;    /* counted */
+    const struct retry_policy *policy; /* the task's, or `config`'s */
+    int64_t connect_ms, timeout_ms;    /* the limits of this attempt */
     uint64_t prepared; /* id of the configuration that `easy` is set for */
     CURL *easy;
     struct outgoing_request request;

@@ -152,6 +152,7 @@ void transfer_begin(struct transfers *fs, struct task *t,
         f = transfer_new(fs);
     f->task = t;
     f->config = endpoint_config_use(config);
+    f->policy = t->retry ? t->retry : &config->policy;
     f->at_ms = now_ms;
     reset(f);
     if (t->w.expires_ms > 0 && t->w.expires_ms <= now_ms) {
@@ -161,7 +162,7 @@ void transfer_begin(struct transfers *fs, struct task *t,
         return;
     }
     f->attempt_id = random_id();
-    f->timeout_ms = settings_timeout_ms(&config->settings, &config->policy);
+    f->timeout_ms = settings_timeout_ms(&config->settings, f->policy);
     f->connect_ms = config->settings.connect_timeout_ms < f->timeout_ms
                         ? config->settings.connect_timeout_ms
                         : f->timeout_ms;
@@ -337,6 +338,7 @@ static void put_away(struct transfers *fs, struct transfer *f)
     }
     endpoint_config_drop(f->config);
     f->config = NULL;
+    f->policy = NULL;
     f->task = NULL;
     SLIST_INSERT_HEAD(&fs->idle, f, idle_link);
 }

@@ -34,6 +34,15 @@ static const struct value attempt_fields[] = {
 static const struct value attempt = OBJECT("attempt", attempt_fields,
                                            "one attempt");
 
+static const struct value retry_fields[] = {
+    TEXT("policy", "the name of the retry policy"),
+    INTEGER("max_attempts", "the maximum number of attempts; null: no limit",
+            .flags = VALUE_NULL),
+    INTEGER("max_duration_ms",
+            "the maximum time since the first attempt; null: no limit",
+            .flags = VALUE_NULL),
+    {0}};
+
 static const struct value delivery_fields[] = {
     TEXT("endpoint", "the name of the endpoint"),
     CHOICE("status", delivery_statuses, "the state of the delivery"),
@@ -47,6 +56,10 @@ static const struct value delivery_fields[] = {
     TIME("next_attempt_at",
          "when the next attempt is due; null: as soon as possible, or never",
          .flags = VALUE_NULL),
+    OBJECT("retry", retry_fields,
+           "the retry policy that its route or its event chose; null: that of "
+           "its endpoint applies",
+           .flags = VALUE_NULL),
     {0}};
 static const struct value delivery = OBJECT("delivery", delivery_fields,
                                             "one delivery");

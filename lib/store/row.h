@@ -156,6 +156,11 @@ static inline void bind_own(stmt *s, int i, const char *v)
     bind_text(s, i, v);
 }
 
+static inline void bind_own_or_null(stmt *s, int i, const char *v)
+{
+    bind_text(s, i, v);
+}
+
 static inline void bind_str_or_null(stmt *s, int i, struct bytes v)
 {
     if (v.n)

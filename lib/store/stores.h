@@ -11,7 +11,7 @@
  * the build checks. A step never changes after a release (tests/golden/stores). */
 enum {
     INGRESS_SCHEMA = 13,
-    SEQUENCER_SCHEMA = 22,
+    SEQUENCER_SCHEMA = 23,
     DELIVERER_SCHEMA = 13,
     DLQD_SCHEMA = 9,
     CONSOLE_SCHEMA = 5,

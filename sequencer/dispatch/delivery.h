@@ -60,7 +60,8 @@ enum delivery_status {
     X(flag, behind)          \
     X(u64, action_id)        \
     X(flag, sent)            \
-    X(i64, reopened_ms)
+    X(i64, reopened_ms)      \
+    X(own_or_null, retry_choice)
 /* … and the results of its attempts. */
 #define DELIVERY_ATTEMPTS(F, X) \
     F(i64, attempts)            \
@@ -78,7 +79,7 @@ enum delivery_status {
 #define DELIVERY_NEW(F, X)     DELIVERY_FIXED(F, X) DELIVERY_STATE(X, X)
 #define DELIVERY_CHANGES(F, X) DELIVERY_STATE(F, X) DELIVERY_ATTEMPTS(X, X)
 #define DELIVERY_COLUMNS(F, X) DELIVERY_FIXED(F, X) DELIVERY_CHANGES(X, X)
-/* It owns its texts, which are not NULL after delivery_load(). Only delivery.c writes
+/* It owns its texts. After delivery_load() only `retry_choice` may be NULL. Only delivery.c writes
  * `status`. */
 struct delivery {
     ROW_FIELDS(DELIVERY_COLUMNS)

@@ -1,7 +1,9 @@
 /* dispatch: decides which waiting delivery is sent to its endpoint's deliverer, and when. */
 #include "dispatch.h"
 #include "backfill.h"
+#include "choice.h"
 #include "db_sums.h"
+#include "endpoint_config.h"
 #include "headers.h"
 #include "lanes.h"
 #include "log.h"
@@ -255,7 +257,7 @@ void dispatch_encode_task(struct sequencer *q, struct endpoint *e,
 {
     size_t before = out->len;
     char number[24] = "";
-    struct buf headers, url;
+    struct buf headers, url, retry;
     struct wire_task t = {
         .grant = d->grant_id,
         .endpoint = wire_text(e->name),
@@ -294,14 +296,21 @@ void dispatch_encode_task(struct sequencer *q, struct endpoint *e,
     buf_init(&headers, 2 * HEADERS_MAX_BYTES);
     pick_headers(q, e, ev->source, content->headers, &headers);
     t.headers = (struct bytes){headers.data ? headers.data : "", headers.len};
-    if (d->generation ==
-        1) /* a delivery that an operator reopened does not expire */
+    /* A delivery that an operator reopened does not expire. */
+    if (d->generation == 1)
         t.expires_ms = publication_expires_ms(content->headers);
+    if (d->generation == 1 && !t.expires_ms)
+        t.expires_ms = choice_expires_ms(d->retry_choice);
+    buf_init(&retry, RETRY_POLICY_MAX_BYTES);
+    choice_encode(q, e, d->retry_choice, &retry);
+    t.retry = (struct bytes){retry.data ? retry.data : "",
+                             retry.failed ? 0 : retry.len};
     wire_put_task(out, &t);
     if (!out->failed)
         window_measure_task(&e->window, d->out_n, out->len - before);
     buf_fini(&headers);
     buf_fini(&url);
+    buf_fini(&retry);
 }
 
 /* false: the event's body is missing or damaged, and nothing is sent. */

@@ -6,6 +6,7 @@
  *   longest attempt and a margin, counted from our last heartbeat_ack; or when its owner
  *   loses its disk
  *   a deliverer begins no attempt under a grant that was not confirmed within its lease */
+#include "backoff.h"
 #include "clock.h"
 #include "endpoint_config.h"
 #include "grant.h"
@@ -13,6 +14,7 @@
 #include "le64.h"
 #include "log.h"
 #include "owner.h"
+#include "retry_choice.h"
 #include "sequencer.h"
 #include "sha256.h"
 #include "store.h"
@@ -134,12 +136,24 @@ void grants_rewound(struct sequencer *q, const char *peer, bool we_are_older)
 
 /* ---- owners ---- */
 
-static int64_t digest_of(const struct endpoint *e)
+/* Its tasks may have a retry policy of their own. */
+static bool takes_choices(const struct sequencer *q,
+                          const struct endpoint_settings *es)
+{
+    return q->choices && !es->internal && es->retry_choice != RETRY_CHOICE_NONE;
+}
+
+/* Of all that its tasks and its deliverer have of the configuration. */
+static int64_t digest_of(const struct sequencer *q, const struct endpoint *e)
 {
     uint8_t raw[SHA256_BYTES];
+    uint64_t digest;
 
     sha256((struct bytes){e->encoded_config.data, e->encoded_config.len}, raw);
-    return (int64_t)(get_le64(raw) & INT64_MAX);
+    digest = get_le64(raw);
+    if (e->settings && takes_choices(q, e->settings))
+        digest ^= q->policies_digest + (uint64_t)e->settings->retry_choice;
+    return (int64_t)(digest & INT64_MAX);
 }
 
 /* Rendezvous hashing over the present owner and the deliverers that have sent heartbeats for at
@@ -171,7 +185,7 @@ static void give_grant(struct sequencer *q, struct endpoint *e,
     e->owner = d;
     e->grant = random_id();
     lookup_put(&q->grants, e->grant, (size_t)(e - q->endpoints));
-    e->config = digest_of(e);
+    e->config = digest_of(q, e);
     e->granted_pending = q->granted_pending = true;
     e->revoking = e->lossy = false;
     store_endpoint_set(q->store, e->id, d->name, e->grant, e->config);
@@ -290,11 +304,62 @@ void grants_forget_settings(struct sequencer *q)
     q->configure = true;
 }
 
+/* Once an event could choose, deliveries with choices may be stored for ever. */
+static void note_choices(struct sequencer *q, const struct settings *s)
+{
+    bool can = s->producer_count > 0;
+
+    q->choices = store_meta(q->store, "retry_choices") != 0;
+    for (size_t i = 0; i < s->route_count && !can; i++)
+        can = !retry_choice_is_empty(&s->routes[i].choice);
+    if (can && !q->choices)
+        store_meta_set(q->store, "retry_choices", 1);
+    q->choices = q->choices || can;
+}
+
+/* Sets the digest of all policies. Returns the longest wait of any. */
+static int64_t look_at_policies(struct sequencer *q, const struct settings *s)
+{
+    uint8_t raw[SHA256_BYTES];
+    int64_t longest_ms = 0;
+    struct buf all;
+
+    buf_init(&all, 64 * RETRY_POLICY_MAX_BYTES);
+    for (size_t i = 0; i < s->policy_count; i++) {
+        int64_t wait_ms = backoff_longest_ms(&s->policies[i]);
+
+        buf_put(&all, s->policies[i].name, strlen(s->policies[i].name) + 1);
+        retry_policy_encode(&s->policies[i], &all);
+        longest_ms = wait_ms > longest_ms ? wait_ms : longest_ms;
+    }
+    sha256((struct bytes){all.data, all.len}, raw);
+    q->policies_digest = get_le64(raw);
+    buf_fini(&all);
+    string_list_fini(&q->unknown_policies);
+    return longest_ms;
+}
+
+/* The longest attempt that this endpoint can have. */
+static int64_t longest_attempt(const struct sequencer *q,
+                               const struct settings *s,
+                               const struct endpoint_settings *es)
+{
+    int64_t longest_ms = settings_timeout_ms(es, es->policy);
+
+    for (size_t i = 0; i < s->policy_count && takes_choices(q, es); i++) {
+        int64_t ms = settings_timeout_ms(es, &s->policies[i]);
+
+        longest_ms = ms > longest_ms ? ms : longest_ms;
+    }
+    return longest_ms;
+}
+
 /* Give each endpoint its settings, and index the subscriptions. Returns the longest timeout of
  * all. */
 static int64_t apply_settings(struct sequencer *q, const struct settings *s)
 {
     int64_t longest_ms = LONGEST_MIN_MS, attempt_ms;
+    int64_t wait_ms = look_at_policies(q, s);
     size_t all = s->endpoint_count + s->backfill_count;
     size_t *slots = gr_alloc(all * sizeof *slots);
 
@@ -309,8 +374,9 @@ static int64_t apply_settings(struct sequencer *q, const struct settings *s)
         e->gone_after = 0;
         slots[i] = (size_t)(e - q->endpoints);
         buf_reset(&e->encoded_config); /* all that its deliverer needs */
-        endpoint_config_encode(es, &e->encoded_config);
-        attempt_ms = settings_timeout_ms(es, es->policy);
+        endpoint_config_encode(es, takes_choices(q, es) ? wait_ms : 0,
+                               &e->encoded_config);
+        attempt_ms = longest_attempt(q, s, es);
         if (attempt_ms > longest_ms)
             longest_ms = attempt_ms;
     }
@@ -324,6 +390,7 @@ void grants_configure(struct sequencer *q, const struct settings *s)
     if (endpoints_forget_gone(q))
         grants_undo(q);
     grants_forget_settings(q);
+    note_choices(q, s);
     keep_longest(q, apply_settings(q, s));
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
@@ -337,7 +404,7 @@ void grants_configure(struct sequencer *q, const struct settings *s)
         lanes_configure(q, e);
         if (!e->settings || !e->settings->guard)
             endpoint_end_hold(q, e);
-        if (e->grant && (!endpoint_is_on(e) || digest_of(e) != e->config))
+        if (e->grant && (!endpoint_is_on(e) || digest_of(q, e) != e->config))
             e->revoke = true;
     }
     q->assign = true;
@@ -366,4 +433,5 @@ void grants_close(struct sequencer *q)
 {
     endpoints_unload(q);
     deliverers_close(q);
+    string_list_fini(&q->unknown_policies);
 }

@@ -515,7 +515,7 @@ void intake_internal(struct sequencer *q, struct endpoint *e, const char *type,
     content.headers = (struct bytes){headers.data, headers.len};
     store_body_add(q->store, ev.n, content.headers, body);
     routing_add_delivery(q, e, &ev, lanes_workspace(q, workspace),
-                         q->next_route_order++,
+                         q->next_route_order++, NULL,
                          &(struct routing_options){.content = &content});
     store_event_add(q->store, &ev);
     buf_fini(&headers);

@@ -1,6 +1,7 @@
 /* replay: applies an operator's decision to send an event again. */
 #include "replay.h"
 #include "actions.h"
+#include "choice.h"
 #include "dead_letters.h"
 #include "event_intake.h"
 #include "headers.h"
@@ -28,20 +29,38 @@ struct reopening {
     struct event_row ev;
     struct bytes headers, body; /* as they were received */
     int opened, tried_now;
+    bool routed;    /* `choices` are those of the event as it is routed now */
+    char **choices; /* by slot in q->endpoints (choice.h) */
 };
 
 /* ---- one delivery ---- */
 
+/* The copy that a deliverer may have keeps its policy. */
+static void choose_again(struct reopening *a, const struct endpoint *e,
+                         struct delivery *d)
+{
+    const char *choice = a->routed ? a->choices[e - a->q->endpoints] : NULL;
+
+    if (!a->routed)
+        return;
+    free(d->retry_choice);
+    d->retry_choice = choice ? gr_strdup(choice) : NULL;
+    delivery_save(a->q->deliveries, d);
+}
+
 static void open_one(struct reopening *a, struct endpoint *e)
 {
     struct sequencer *q = a->q;
+    const char *choice = a->routed ? a->choices[e - q->endpoints] : NULL;
     struct delivery d;
 
     if (!delivery_load(q->deliveries, a->ev.n, e->id, &d)) {
         d = (struct delivery){.event = a->ev.n,
                               .route_order = q->next_route_order++,
                               .action_id = a->action_id,
-                              .reopened_ms = q->d.loop.now_ms};
+                              .reopened_ms = q->d.loop.now_ms,
+                              .retry_choice = choice ? gr_strdup(choice)
+                                                     : NULL};
         delivery_add(q, e, lanes_workspace(q, a->ev.workspace), &d, NULL, NULL);
         a->opened++;
     } else if (d.status < DELIVERY_DELIVERED) {
@@ -49,10 +68,12 @@ static void open_one(struct reopening *a, struct endpoint *e)
         a->tried_now++;
     } else if (d.action_id != a->action_id && d.grant_id) {
         /* Its deliverer has a copy: replay_work() reopens it. */
+        choose_again(a, e, &d);
         store_reopening_add(q->store, a->ev.n, e->id, a->action_id);
         q->reopenings = true;
         a->opened++;
     } else if (d.action_id != a->action_id) {
+        choose_again(a, e, &d);
         delivery_reopen(q, e, &d, a->ev.workspace, a->action_id);
         a->opened++;
     }
@@ -76,7 +97,8 @@ static void mark(void *arg, const struct delivery *d, const char *endpoint)
         m->marked[e - m->q->endpoints] = true;
 }
 
-/* Mark the endpoints that are subscribed to the event by the current configuration. */
+/* Mark the endpoints that are subscribed to the event by the current configuration. Sets the
+ * choices for all. */
 static void mark_subscribed(struct reopening *a, const struct publication *u,
                             bool *marked)
 {
@@ -94,29 +116,45 @@ static void mark_subscribed(struct reopening *a, const struct publication *u,
     for (size_t i = 0; i < count; i++)
         marked[subscribed[i]] =
             !u->is || published_for(&u->p, q->endpoints[subscribed[i]].name);
+    a->routed = true;
+    a->choices = gr_alloc(q->endpoint_count * sizeof *a->choices);
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        a->choices[i] = choice_text(
+            u,
+            q->subscriptions ? subscriptions_chosen_by(q->subscriptions, i)
+                             : NULL,
+            a->ev.received_ms, true);
     subject_fini(&s);
 }
 
 /* Open the deliveries to endpoints that had the event or are subscribed to it today. `only`: to
  * no other endpoint than this; NULL: to all. */
 static void open_all(struct reopening *a, const struct publication *u,
-                     const struct endpoint *only)
+                     const struct endpoint *only, bool always)
 {
     struct sequencer *q = a->q;
     struct marking m = {q, gr_alloc(q->endpoint_count * sizeof(bool))};
 
     mark_subscribed(a, u, m.marked);
-    if (!only)
+    if (always) /* to this one, whether it is subscribed or not */
+        memset(m.marked, 0, q->endpoint_count * sizeof(bool));
+    if (always)
+        m.marked[only - q->endpoints] = true;
+    else if (!only)
         deliveries_of_event(q->deliveries, a->ev.n, mark, &m);
     else if (delivery_exists(q->deliveries, a->ev.n, only->id))
         m.marked[only - q->endpoints] = true;
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
 
-        if (m.marked[i] && e->settings && !e->settings->internal &&
+        if (m.marked[i] &&
+            (always || (e->settings && !e->settings->internal)) &&
             (!only || e == only))
             open_one(a, e);
     }
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        free(a->choices[i]);
+    free(a->choices);
     free(m.marked);
 }
 
@@ -161,10 +199,8 @@ static void send_again(struct reopening *a, const struct wire_replayed *m)
         log_warn(a->ev.id, "a producer's event can no longer be read",
                  LS("error", u.why));
     keep_body(a, &u);
-    if (e && m->always)
-        open_one(a, e);
-    else if (e || !*only)
-        open_all(a, &u, e);
+    if (e || !*only)
+        open_all(a, &u, e, e && m->always);
     event_maybe_drop_body(q, a->ev.n);
     q->metrics[METRIC_REPLAYED] += a->opened;
     publication_fini(&u);

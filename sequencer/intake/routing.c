@@ -1,19 +1,22 @@
 /* routing: gives an event its number in its workspace, and a delivery for each endpoint that
  * is subscribed to it. */
 #include "routing.h"
+#include "choice.h"
 #include "delivery.h"
 #include "lanes.h"
 #include "publication.h"
 #include "route.h"
 #include "sequencer.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { UNMATCHED_BYTES = 300 }; /* fewer than EVENT_REASON_BYTES */
 
 void routing_add_delivery(struct sequencer *q, struct endpoint *e,
                           const struct event_row *ev, struct workspace *ws,
-                          int64_t route_order, const struct routing_options *o)
+                          int64_t route_order, const char *choice,
+                          const struct routing_options *o)
 {
     /* Of an event that is replayed and unknown here, earlier attempts are unknown, too. */
     struct delivery d = {.event = ev->n,
@@ -21,11 +24,13 @@ void routing_add_delivery(struct sequencer *q, struct endpoint *e,
                          .generation = o->generation + 1,
                          .action_id = o->action_id,
                          .sent = o->action_id != 0,
-                         .reopened_ms = ev->reopened_ms};
+                         .reopened_ms = ev->reopened_ms,
+                         .retry_choice = choice ? gr_strdup(choice) : NULL};
 
     if (ev->sequence)
         d.previous = workspace_routed(ws, e->id, ev->sequence);
     delivery_add(q, e, ws, &d, ev, o->content);
+    free(d.retry_choice);
 }
 
 /* Why no endpoint is subscribed to the event, as far as fits. It is asked now, as the body
@@ -63,6 +68,7 @@ static int add_deliveries(struct sequencer *q, const struct event_row *ev,
     const struct publication *u = o->published;
     const size_t *subscribed = NULL;
     size_t count = 0;
+    char *choice;
     int added = 0;
 
     if (o->only && o->always) {
@@ -70,7 +76,9 @@ static int add_deliveries(struct sequencer *q, const struct event_row *ev,
 
         if (!e || !e->settings || e->settings->internal)
             return 0;
-        routing_add_delivery(q, e, ev, ws, route_order, o);
+        choice = choice_text(u, NULL, ev->received_ms, true);
+        routing_add_delivery(q, e, ev, ws, route_order, choice, o);
+        free(choice);
         return 1;
     }
     if (q->subscriptions)
@@ -81,7 +89,11 @@ static int add_deliveries(struct sequencer *q, const struct event_row *ev,
         if ((o->only && strcmp(e->name, o->only) != 0) ||
             (u && u->is && !published_for(&u->p, e->name)))
             continue;
-        routing_add_delivery(q, e, ev, ws, route_order, o);
+        choice = choice_text(
+            u, subscriptions_chosen_by(q->subscriptions, subscribed[i]),
+            ev->received_ms, o->action_id != 0);
+        routing_add_delivery(q, e, ev, ws, route_order, choice, o);
+        free(choice);
         added++;
     }
     return added;

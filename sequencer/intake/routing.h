@@ -30,9 +30,11 @@ struct routing_options {
 int routing_route(struct sequencer *q, struct event_row *ev,
                   struct subject *subject, const struct routing_options *o,
                   struct buf *clock, char reason[EVENT_REASON_BYTES]);
-/* Add one delivery. `route_order` is the event's. */
+/* Add one delivery. `route_order` is the event's; `choice` is that of choice.h, and may be
+ * NULL. */
 void routing_add_delivery(struct sequencer *q, struct endpoint *e,
                           const struct event_row *ev, struct workspace *ws,
-                          int64_t route_order, const struct routing_options *o);
+                          int64_t route_order, const char *choice,
+                          const struct routing_options *o);
 
 #endif

@@ -1,5 +1,6 @@
 /* event_trace: all that this process knows about one event, as lines of a timeline. */
 #include "event_trace.h"
+#include "choice.h"
 #include "delivery.h"
 #include "json_text.h"
 #include "route.h"
@@ -440,12 +441,14 @@ static void on_delivery(void *arg, const struct delivery *d,
     json_array_append_new(
         t->deliveries,
         json_pack(
-            "{s:s,s:s,s:o,s:o,s:o,s:o}", "endpoint", endpoint, "status",
+            "{s:s,s:s,s:o,s:o,s:o,s:o,s:o}", "endpoint", endpoint, "status",
             delivery_status_name(d->status), "reason",
             json_text_or_null(d->status == DELIVERY_DEAD ? d->reason : ""),
             "previous", json_number_or_null((int64_t)d->previous), "attempts",
             t->attempts, "next_attempt_at",
-            json_time(d->status < DELIVERY_DELIVERED ? d->next_ms : 0)));
+            json_time(d->status < DELIVERY_DELIVERED ? d->next_ms : 0), "retry",
+            choice_json(t->q, endpoint_by_id(t->q, d->endpoint),
+                        d->retry_choice)));
     t->count++;
 }
 

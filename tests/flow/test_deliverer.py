@@ -46,7 +46,7 @@ class OtherVersions(DelivererTest):
         self.assertEqual(len(self.warnings()), 1)
         self.assertIn(f"peer=sequencer kind={kind} ", self.warnings()[0])
         self.assertIn(f"version={version} known_version=", self.warnings()[0])
-        self.s.written_by(1, 2)  # as the same version writes it
+        self.s.written_by(2, 2)  # as the same version writes it
         self.s.sent = 1
         self.ended(2, 3)
         self.assertEqual(self.link()["unprocessable"], 0)

@@ -1,13 +1,15 @@
 """Which retry policy a delivery has, and what a policy says about one attempt. P2."""
 
+import json
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, main
+from rig import RigTest, http_request, main, wait_for
 
 QUICK = {"backoff": "fixed", "first_wait": "20ms", "jitter": "none",
          "max_attempts": 3}
+TOKEN = "t0ken-of-the-app"
 
 
 class Policies(RigTest):
@@ -51,6 +53,216 @@ class Policies(RigTest):
         self.assertEqual([a["http_status"] for a in
                           trace["deliveries"][0]["attempts"]], [302, 302, 200])
         self.assertEqual({r.path for r in rig.receiver.wait(event, 3)}, {"/crm"})
+
+
+class Choice(RigTest):
+    """The endpoint's own policy makes three attempts; it always responds 503."""
+
+    def pipeline(self, endpoints=None, routes=(), **policies):
+        rig = self.rig({"producers": [{"name": "app", "tokens": [TOKEN]}]})
+        rig.config["retry_policies"] = [
+            {"name": "own", **QUICK},
+            *({"name": name, **QUICK, **policy}
+              for name, policy in policies.items())]
+        rig.config["endpoints"] = [
+            rig.endpoint(name, retry_policy="own", breaker=False, **more)
+            for name, more in (endpoints or {"crm": {}}).items()]
+        rig.config["routes"] = list(routes)
+        rig.write_config()
+        self.respond(rig, 503)
+        return rig
+
+    def respond(self, rig, status, **more):
+        rig.receiver.rules(*({"path": f"/{e['name']}", "responses": [
+            {"status": status, **more}]} for e in rig.config["endpoints"]))
+
+    def reload(self, rig):
+        rig.write_config()
+        done = rig.cli_text("reload")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def post(self, rig, path="/v1/events", lines=None, **more):
+        body = {"type": "order.paid", "workspace": "acme", "data": {"n": 1}}
+        text = "\n".join(json.dumps({**body, **line})
+                         for line in lines or [more])
+        status, _, response = http_request(
+            rig.ingress_port, "POST", path, text.encode(),
+            {"Authorization": f"Bearer {TOKEN}"})
+        return status, [json.loads(line) for line in response.splitlines()]
+
+    def publish(self, rig, **more):
+        status, (response,) = self.post(rig, **more)
+        self.assertEqual(status, 200, response)
+        return response["id"]
+
+    def ended(self, rig, event, status="done"):
+        """{endpoint: (attempts, reason)} when all of its deliveries are dead."""
+        trace = rig.wait_status(event, status)
+        return {d["endpoint"]: (len(d["attempts"]), d["reason"])
+                for d in trace["deliveries"]}
+
+    def delivery(self, rig, event, attempts, status="retrying"):
+        """Its only delivery, when it has so many attempts and this status."""
+        def found():
+            for d in rig.deliveries(event):
+                if len(d["attempts"]) == attempts and d["status"] == status:
+                    return d
+            return None
+        return wait_for(found, what=f"{event}: {attempts} attempts, {status}")
+
+    def test_a_route_chooses(self):
+        """Each key is that of the first route that has it; other events have the
+        policies of their endpoints."""
+        rig = self.pipeline({"crm": {"workspaces": ["ws-*"]}}, [
+            {"types": ["issue.updated"], "endpoints": ["crm"], "max_attempts": 2},
+            {"types": ["issue.*"], "endpoints": ["crm"],
+             "retry_policy": "many", "max_attempts": 5},
+            {"types": ["cycle.*"], "endpoints": ["crm"], "retry_policy": "many",
+             "expires_in": "10s"}],
+            many={"max_attempts": 9}).start()
+        updated = rig.accept(rig.plane_body())
+        created = rig.accept(rig.plane_body(action="create"))
+        other = rig.accept(rig.plane_body(event="project"))
+        self.assertEqual(self.ended(rig, updated), {"crm": (2, "budget_attempts")})
+        self.assertEqual(self.ended(rig, created), {"crm": (5, "budget_attempts")})
+        self.assertEqual(self.ended(rig, other), {"crm": (3, "budget_attempts")})
+        retry = rig.deliveries(updated)[0]["retry"]
+        self.assertEqual((retry["policy"], retry["max_attempts"]), ("many", 2))
+        self.assertIsNone(rig.deliveries(other)[0]["retry"])
+        self.assertIn("retry policy many, chosen for this delivery, at most 2 "
+                      "attempts", rig.cli_text("trace", updated).stdout)
+        with self.subTest("a route ends deliveries"):
+            rig.config["retry_policies"][1]["first_wait"] = "1h"
+            self.reload(rig)
+            event = rig.accept(rig.plane_body(event="cycle"))
+            self.assertEqual(self.ended(rig, event, "expired"),
+                             {"crm": (1, "expired")})
+        with self.subTest("check shows it"):
+            path = rig.folder / "event.json"
+            path.write_bytes(rig.plane_body())
+            shown, _ = rig.cli("check", "--event", path, "--source", "plane")
+            self.assertEqual(shown["routing"][0]["retry"],
+                             {"policy": "many", "max_attempts": 2,
+                              "max_duration_ms": None, "expires_in_ms": None})
+            self.assertIn("retry policy many, at most 2 attempts", rig.cli_text(
+                "check", "--event", path, "--source", "plane").stdout)
+
+    def test_an_event_chooses(self):
+        """Stronger than its route; what it chose is not delivered."""
+        rig = self.pipeline(None, [
+            {"endpoints": ["crm"], "retry_policy": "once"}],
+            once={"max_attempts": 1}, four={"max_attempts": 4}).start()
+        event = self.publish(rig, retry_policy="four")
+        self.assertEqual(self.ended(rig, event), {"crm": (4, "budget_attempts")})
+        self.assertEqual(list(rig.receiver.wait(event)[0].json()),
+                         ["id", "type", "workspace", "timestamp", "data"])
+        event = self.publish(rig, max_attempts=2)
+        self.assertEqual(self.ended(rig, event), {"crm": (2, "budget_attempts")})
+        status, lines = self.post(rig, "/v1/events/batch", [
+            {"id": "a"}, {"id": "b", "retry_policy": "four", "max_attempts": 5}])
+        self.assertEqual(status, 200, lines)
+        self.assertEqual([self.ended(rig, line["id"]) for line in lines],
+                         [{"crm": (1, "budget_attempts")},
+                          {"crm": (5, "budget_attempts")}])
+
+    def test_an_endpoint_limits_what_may_be_chosen(self):
+        rig = self.pipeline({"any": {}, "fewer": {"retry_choice": "fewer"},
+                             "none": {"retry_choice": "none"}},
+                            long={"max_attempts": 6}).start()
+        event = self.publish(rig, retry_policy="long")
+        self.assertEqual({e: n for e, (n, _) in self.ended(rig, event).items()},
+                         {"any": 6, "fewer": 3, "none": 3})
+        event = self.publish(rig, max_attempts=2)
+        self.assertEqual({e: n for e, (n, _) in self.ended(rig, event).items()},
+                         {"any": 2, "fewer": 2, "none": 3})
+
+    def test_an_unknown_policy_is_refused(self):
+        rig = self.pipeline().start()
+        for field, value, why in (
+                ("retry_policy", "ownn", r'no retry policy "ownn"; there are: '
+                                         r"own, default, strict, .*omise"),
+                ("retry_policy", 7, "must be a string"),
+                ("max_attempts", 0, "must be a whole number from 1 to 1000000"),
+                ("max_attempts", "3", "must be a whole number")):
+            status, (response,) = self.post(rig, **{field: value})
+            self.assertEqual((status, response["error"]["field"]), (400, field))
+            self.assertRegex(response["error"]["message"], f"^{field}: .*{why}")
+        status, lines = self.post(rig, "/v1/events/batch", [
+            {"id": "a"}, {"id": "b", "retry_policy": "ownn"}])
+        self.assertEqual((status, lines[1]["error"]["field"]),
+                         (207, "retry_policy"))
+
+    def test_a_removed_policy_is_replaced_by_the_endpoints(self):
+        """Also of deliveries that wait for a retry at their deliverer."""
+        rig = self.pipeline(slow={"first_wait": "1h", "max_attempts": 9}).start()
+        events = [self.publish(rig, retry_policy="slow") for _ in range(2)]
+        for event in events:
+            self.delivery(rig, event, 1)
+        rig.config["retry_policies"][1]["max_attempts"] = 8
+        self.reload(rig)  # a changed policy is sent again
+        self.assertEqual(rig.deliveries(events[0])[0]["retry"]["max_attempts"], 8)
+        del rig.config["retry_policies"][1]
+        self.reload(rig)
+        self.assertIsNone(rig.deliveries(events[0])[0]["retry"])
+        for event in events:
+            wait_for(lambda e=event: rig.deliveries(e)[0]["status"] == "retrying")
+            self.assertEqual(rig.cli("retry", event)[1], 0)
+            self.assertEqual(self.ended(rig, event),
+                             {"crm": (3, "budget_attempts")})
+        self.assertEqual(rig["sequencer"].log().count(
+            "that is no longer in the configuration"), 1)
+
+    def test_a_choice_survives_kills(self):
+        """P2: of the deliverer and of the sequencer, at once and while it waits for
+        longer than the endpoint's own policy ever would."""
+        rig = self.pipeline(
+            patient={"first_wait": "400ms", "max_attempts": 6},
+            yearly={"first_wait": "1000h", "max_attempts": 2}).start()
+        yearly = self.publish(rig, retry_policy="yearly")
+        due = self.delivery(rig, yearly, 1)["next_attempt_at"]
+        event = self.publish(rig, retry_policy="patient")
+        rig.receiver.wait(event, 2)
+        rig.kill("deliverer-1")
+        rig.start("deliverer-1")
+        rig.receiver.wait(event, 3)
+        rig.kill("sequencer")
+        rig.start("sequencer")
+        rig.receiver.wait(event, 4)
+        rig.kill("sequencer", "deliverer-1")
+        rig.start("sequencer", "deliverer-1")
+        (attempts, reason), = self.ended(rig, event).values()
+        # An attempt whose result was lost in the kill may be made twice.
+        self.assertEqual(reason, "budget_attempts")
+        self.assertGreaterEqual(attempts, 6)
+        self.assertEqual(self.delivery(rig, yearly, 1)["next_attempt_at"], due)
+
+    def test_a_dead_letter_keeps_its_choice(self):
+        """And an event that is sent again has the choice of its routes today."""
+        rig = self.pipeline(None, [{"endpoints": ["crm"], "max_attempts": 2}])
+        rig.start()
+        event = rig.accept()
+        self.assertEqual(self.ended(rig, event), {"crm": (2, "budget_attempts")})
+        self.assertEqual(rig.cli("dlq", "retry", "--all")[1], 0)
+        self.delivery(rig, event, 4, "dead")
+        rig.config["routes"][0]["max_attempts"] = 1
+        self.reload(rig)
+        self.assertEqual(rig.cli("resend", event)[1], 0)
+        self.delivery(rig, event, 5, "dead")
+
+    def test_a_chosen_policy_has_its_timeout_and_its_statuses(self):
+        rig = self.pipeline(
+            {"crm": {"timeout": "60s"}},
+            hasty={"timeout": "200ms", "max_attempts": 2},
+            tolerant={"retry_on": [404, "3xx"], "max_attempts": 2}).start()
+        self.respond(rig, 404)
+        event = self.publish(rig, retry_policy="tolerant")
+        self.assertEqual(self.ended(rig, event), {"crm": (2, "budget_attempts")})
+        event = self.publish(rig)
+        self.assertEqual(self.ended(rig, event), {"crm": (1, "rejected")})
+        rig.receiver.rules({"path": "/crm",
+                            "responses": [{"action": "blackhole"}]})
+        event = self.publish(rig, retry_policy="hasty")
+        self.assertEqual(self.ended(rig, event), {"crm": (2, "budget_attempts")})
 
 
 main()

@@ -63,6 +63,9 @@ class Upgrade(RigTest):
 
     def what_waited_is_delivered(self, rig):
         """In flight, scheduled, behind another one, not taken by the sequencer."""
+        for event, max_attempts in self.facts.get("chosen", {}).items():
+            delivery, = rig.deliveries(event)
+            self.assertEqual(delivery["retry"]["max_attempts"], max_attempts)
         for event, endpoint in self.facts["waiting"].items():
             rig.cli("retry", event)  # else scheduled ones wait for their time
             rig.receiver.wait(event, path=f"/{endpoint}")

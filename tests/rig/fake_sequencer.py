@@ -49,7 +49,7 @@ def config(name, url, **change):
              max_duration_ms=0, retry_network=1,
              retry_status=statuses(408, 425, 429, *range(500, 600)),
              respect_retry_after=1, attempt_ms=0, allowed_ports=b"", tls_ca=b"",
-             tls_certificate=b"", tls_key=b"")
+             tls_certificate=b"", tls_key=b"", chosen_wait_ms=0)
     c.update(change)
     return pack(CONFIG, 2, *c.values())
 
@@ -96,13 +96,14 @@ class FakeSequencer:
     def task(self, grant, endpoint, event, body=b'{"n":1}', attempts=0,
              base=0, first_ms=0, next_ms=0, headers=None, sequence=1,
              previous=0, clock="t=1", series=0, replay=0, expires_ms=0,
-             workspace="ws-1", source_sequence="", gap="", late=0, url=""):
+             workspace="ws-1", source_sequence="", gap="", late=0, url="",
+             retry=b""):
         return self.put(
             TASK, grant, endpoint, event, "plane", "issue.created", workspace,
             int(time.time() * 1000), sequence, previous, clock,
             source_sequence, gap, late, url, series, replay, attempts, base, first_ms, next_ms,
             packed_headers(headers or [("Content-Type", "application/json")]),
-            body, expires_ms)
+            body, expires_ms, retry, version=2)
 
     def revoke(self, grant):
         self.put(REVOKE, grant)

@@ -74,7 +74,7 @@ struct sent {
 static void carry(struct sent *s, size_t endpoint)
 {
     buf_init(&s->bytes, ENDPOINT_CONFIG_MAX_BYTES);
-    endpoint_config_encode(&settings->endpoints[endpoint], &s->bytes);
+    endpoint_config_encode(&settings->endpoints[endpoint], 0, &s->bytes);
     assert_int_equal(wire_get_endpoint_config(
                          &s->w, (struct bytes){s->bytes.data, s->bytes.len}),
                      GR_OK);

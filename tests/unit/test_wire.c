@@ -256,6 +256,39 @@ static void the_bytes_equal_the_golden_files(void **state)
     buf_fini(&then);
 }
 
+/* A deliverer's rows may have tasks of the version before. */
+static void a_stored_task_of_version_1_is_read(void **state)
+{
+    FILE *f = open_beside("tests/golden", "task-v1.hex", "r");
+    struct wire_task sample, task;
+    struct bytes in;
+    struct buf then;
+
+    (void)state;
+    assert_non_null(f);
+    buf_init(&then, FRAME_MAX_BYTES);
+    read_hex(f, &then);
+    fclose(f);
+    in = (struct bytes){then.data, then.len};
+    assert_int_equal(wire_get_task(&task, in), GR_REFUSE);
+    assert_int_equal(wire_get_stored_task(&task, in), GR_OK);
+    sample_task(&sample);
+    assert_int_equal(task.retry.n, 0);
+    sample.retry = task.retry;
+    assert_same_task(&sample, &task);
+    for (size_t n = 0; n < then.len; n++)
+        assert_int_equal(
+            wire_get_stored_task(&task, (struct bytes){then.data, n}),
+            GR_REFUSE);
+    buf_reset(&then);
+    wire_put_task(&then, &sample);
+    assert_int_equal(
+        wire_get_stored_task(&task, (struct bytes){then.data, then.len}),
+        GR_OK);
+    assert_same_task(&sample, &task);
+    buf_fini(&then);
+}
+
 /* ---- strict ---- */
 
 static void shorter_and_longer_frames_are_refused(void **state)
@@ -436,6 +469,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_survives_a_round_trip),
         cmocka_unit_test(the_bytes_equal_the_golden_files),
+        cmocka_unit_test(a_stored_task_of_version_1_is_read),
         cmocka_unit_test(shorter_and_longer_frames_are_refused),
         cmocka_unit_test(kinds_and_versions_are_never_confused),
         cmocka_unit_test(claimed_lengths_are_compared_with_what_is_there),

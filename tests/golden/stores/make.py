@@ -5,7 +5,7 @@ on its disk when its power failed. See README.md here.
     GRAPNEL_BUILD=build/release tests/golden/stores/make.py 0.2.0
 
 Content in every state: delivered events, deliveries that are in flight, wait for a retry
-and wait behind another one in their lane, dead letters (one retried and dead again, one
+(one with a retry policy of its own) and wait behind another one in their lane, dead letters (one retried and dead again, one
 resolved), an event that is held because numbers are missing, duplicates, idempotency keys,
 refused requests, and requests that the sequencer had not taken. Beside the databases, with
 their logs as kill -9 left them: the configuration, and facts.json, which says what is there.
@@ -39,10 +39,10 @@ def ledger_body(seq):
                        "seq": seq}).encode()
 
 
-def publish(rig, key, n):
+def publish(rig, key, n, **more):
     """The id that an event of a producer has."""
     body = json.dumps({"type": "invoice.paid", "workspace": "acct_1",
-                       "data": {"n": n}}).encode()
+                       "data": {"n": n}, **more}).encode()
     status, _, text = http_request(rig.ingress_port, "POST", "/v1/events", body, {
         "Authorization": f"Bearer {TOKEN}", "Idempotency-Key": key})
     assert status == 200, text
@@ -129,14 +129,17 @@ def fill(rig):
     for workspace, count in (("down", 2), ("lane", 3), ("slow", 2)):
         for _ in range(count):
             facts["waiting"][accepted(f"ws-{workspace}")] = workspace
-    rig.receiver.wait(path="/down", count=2)
+    chosen = publish(rig, "inv-8", 8, workspace="ws-down", max_attempts=7)
+    facts["chosen"] = {chosen: 7}
+    facts["waiting"][chosen] = "down"
+    rig.receiver.wait(path="/down", count=3)
     rig.receiver.wait(path="/lane")
     rig.receiver.wait(path="/slow", count=2)
     last = rig.receiver.requests(event=facts["delivered"][4])[-1]
     facts["series"] = last.headers["grapnel-series"]
     facts["number"] = int(last.headers["grapnel-sequence"])
     wait_for(lambda: rig.rows("sequencer", "SELECT count(*) AS n FROM deliveries "
-                              "WHERE status = 2")[0]["n"] == 3,
+                              "WHERE status = 2")[0]["n"] == 4,
              what="the scheduled retries")
     rig.kill("sequencer")
     facts["untaken"] = [accepted("ws-1") for _ in range(3)]
