@@ -304,7 +304,7 @@ static void offer_names(const struct printer *p, const char *kind,
         offer_list(p, json_object_get(names, other), NULL);
 }
 
-/* The `key` of each object that a process returns, in the list `list_in` or as the list. */
+/* The `key` of each object in the list `list_in` of a reply. */
 static void offer_found(const struct printer *p, const char *process,
                         const char *what, json_t *args, const char *list_in,
                         const char *key, const char *means_key)
@@ -316,8 +316,7 @@ static void offer_found(const struct printer *p, const char *process,
            *one;
     size_t i;
 
-    json_array_foreach(list_in ? json_object_get(reply, list_in) : reply, i,
-                       one)
+    json_array_foreach(json_object_get(reply, list_in), i, one)
         offer(p, json_string_value(json_object_get(one, key)),
               means_key ? text_of(one, means_key) : NULL);
     json_decref(reply);
@@ -342,7 +341,8 @@ static void offer_words(const struct printer *p)
         break;
     case WORDS_WORKSPACE:
         offer_found(p, "sequencer", "workspaces",
-                    json_pack("{s:i}", "limit", 100), NULL, "workspace", NULL);
+                    json_pack("{s:i}", "limit", 100), "workspaces", "workspace",
+                    NULL);
         break;
     case WORDS_EVENT:
         offer_found(p, "sequencer", "events", json_pack("{s:i}", "limit", 20),

@@ -70,7 +70,7 @@ static bool is_in(const json_t *list, const char *key, struct conf_near *near)
     return false;
 }
 
-/* Whether a reply of the sequencer has the name; true if the sequencer does not respond. `c`
+/* Whether a list of the sequencer has the name; true if the sequencer does not respond. `c`
  * keeps the reply, because the nearest name points into it. */
 static bool sequencer_has(struct ctl *c, const char *what, json_t *args,
                           const char *list, const char *key,
@@ -80,12 +80,24 @@ static bool sequencer_has(struct ctl *c, const char *what, json_t *args,
     char why[200];
     json_t *reply = ask(c, "sequencer", what, args, ASK_STATUS_MS, &unreachable,
                         why);
-    bool found = unreachable ||
-                 is_in(list ? json_object_get(reply, list) : reply, key, near);
+    bool found = unreachable || is_in(json_object_get(reply, list), key, near);
 
     json_decref(c->found);
     c->found = reply;
     return found;
+}
+
+/* false: the sequencer responds, and has no such workspace. */
+static bool has_workspace(struct ctl *c, const char *name)
+{
+    bool unreachable;
+    char why[200];
+    json_t *reply = ask(c, "sequencer", "workspace",
+                        json_pack("{s:s}", "workspace", name), ASK_STATUS_MS,
+                        &unreachable, why);
+
+    json_decref(reply);
+    return reply || unreachable;
 }
 
 /* The sequencer keeps a row of each workspace for ever; types are those of the newest events. */
@@ -94,12 +106,10 @@ static bool is_there(struct ctl *c, const char *option, struct conf_near *near)
     const json_t *names;
 
     if (strcmp(option, "--workspace") == 0)
-        return sequencer_has(c, "workspaces",
-                             json_pack("{s:s}", "workspace", near->text), NULL,
-                             "workspace", near) ||
+        return has_workspace(c, near->text) ||
                sequencer_has(c, "workspaces",
-                             json_pack("{s:i}", "limit", LOOKED_AT), NULL,
-                             "workspace", near);
+                             json_pack("{s:i}", "limit", LOOKED_AT),
+                             "workspaces", "workspace", near);
     if (strcmp(option, "--type") == 0)
         return sequencer_has(c, "events",
                              json_pack("{s:i}", "limit", LOOKED_AT), "events",

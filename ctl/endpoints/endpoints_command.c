@@ -4,6 +4,8 @@
 #include "when.h"
 #include <string.h>
 
+enum { PAGE = 1000 }; /* endpoints that are asked for at once */
+
 static void add_state(struct table *t, const json_t *e)
 {
     const char *state = text_of(e, "state");
@@ -101,21 +103,39 @@ static void print_endpoints(struct ctl *c, const json_t *list)
     }
 }
 
-/* Asks the sequencer about this endpoint, or about all (NULL). `who`: the user that changes it,
- * or NULL. NULL: the reason was printed, and *code is the exit code. */
+/* Asks the sequencer about this endpoint. `who`: the user that changes it, or NULL. NULL: the
+ * reason was printed, and *code is the exit code. */
 static json_t *ask_it(struct ctl *c, const char *what, const char *name,
                       const char *who, int *code)
 {
-    json_t *args;
-
     if (!is_utf8("the name of the endpoint", name)) {
         *code = EXIT_USAGE;
         return NULL;
     }
-    args = name ? json_pack("{s:s}", "name", name) : NULL;
-    if (who)
-        json_object_set_new(args, "who", json_string(who));
-    return ask_needed(c, "sequencer", what, args, ASK_MS, code);
+    return ask_needed(c, "sequencer", what,
+                      json_pack("{s:s,s:s*}", "name", name, "who", who), ASK_MS,
+                      code);
+}
+
+/* All endpoints; NULL: as above. */
+static json_t *ask_pages(struct ctl *c, int *code)
+{
+    json_t *list = json_array(), *next = NULL, *reply;
+
+    do {
+        reply = ask_needed(
+            c, "sequencer", "endpoints",
+            json_pack("{s:i,s:o*}", "limit", PAGE, "after", next), ASK_MS,
+            code);
+        json_array_extend(list, json_object_get(reply, "endpoints"));
+        next = json_incref(json_object_get(reply, "next"));
+        json_decref(reply);
+    } while (json_is_string(next));
+    json_decref(next);
+    if (reply)
+        return list;
+    json_decref(list);
+    return NULL;
 }
 
 /* The grant of this endpoint in the status of its owner, which alone knows the breaker.
@@ -172,7 +192,10 @@ int run_endpoints(struct ctl *c)
 {
     const char *name = c->parsed.arg_count ? c->parsed.args[0] : NULL;
     int code = 0;
-    json_t *list = ask_it(c, "endpoints", name, NULL, &code);
+    json_t *one = name ? ask_it(c, "endpoint", name, NULL, &code) : NULL,
+           *list = !name ? ask_pages(c, &code)
+                   : one ? json_pack("[o]", one)
+                         : NULL;
 
     if (!list)
         return code;

@@ -91,25 +91,22 @@ static const struct column workspace_columns[] = {
     {.head = "TYPES", .cell = count_types},
     {0}};
 
-int run_workspaces(struct ctl *c)
+static int show_workspace(struct ctl *c, const char *name)
 {
-    const char *name = c->parsed.arg_count ? c->parsed.args[0] : NULL;
-    json_t *args = json_object(), *reply, *clock, *n;
+    json_t *list, *reply, *clock, *n;
     const char *type;
     int code;
 
-    if (!put_limit(c, args) || !is_utf8("the name of the workspace", name)) {
-        json_decref(args);
+    if (!is_utf8("the name of the workspace", name))
         return EXIT_USAGE;
-    }
-    if (name)
-        json_object_set_new(args, "workspace", json_string(name));
-    reply = ask_needed(c, "sequencer", "workspaces", args, ASK_MS, &code);
+    reply = ask_needed(c, "sequencer", "workspace",
+                       json_pack("{s:s}", "workspace", name), ASK_MS, &code);
     if (!reply)
         return code;
-    print_list(c, workspace_columns, reply, "No workspaces yet.");
-    clock = json_object_get(json_array_get(reply, 0), "clock");
-    if (name && !c->json)
+    list = json_pack("[o]", reply);
+    print_list(c, workspace_columns, list, "");
+    clock = json_object_get(reply, "clock");
+    if (!c->json)
         json_object_foreach(clock, type, n)
         {
             char *safe = harmless(type);
@@ -117,8 +114,30 @@ int run_workspaces(struct ctl *c)
             printf("  %s  %s\n", text_of(clock, type), safe);
             free(safe);
         }
-    json_decref(reply);
+    json_decref(list);
     return 0;
+}
+
+int run_workspaces(struct ctl *c)
+{
+    json_t *args = json_object();
+    int code = EXIT_USAGE;
+
+    if (!put_limit(c, args))
+        ;
+    else if (c->parsed.arg_count)
+        code = show_workspace(c, c->parsed.args[0]);
+    else
+        code = list_pages(c,
+                          &(struct page_listing){.process = "sequencer",
+                                                 .ask = "workspaces",
+                                                 .key = "workspaces",
+                                                 .args = args,
+                                                 .next = "after",
+                                                 .columns = workspace_columns,
+                                                 .none = "No workspaces yet."});
+    json_decref(args);
+    return code;
 }
 
 /* ---- duplicates ---- */

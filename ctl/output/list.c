@@ -143,7 +143,7 @@ int list_pages(struct ctl *c, const struct page_listing *l)
         next = json_object_get(reply, "next");
         more = json_is_string(next);
         if (more)
-            json_object_set(l->args, "before", next);
+            json_object_set(l->args, l->next ? l->next : "before", next);
         json_decref(reply);
         if (json_array_size(p.rows) >= PAGE)
             print_page(&p);

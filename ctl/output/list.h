@@ -36,6 +36,8 @@ json_t *list_newest(const json_t *rows, const char *key, size_t max);
 struct page_listing {
     const char *process, *ask, *key; /* the rows are in `key` of its reply */
     json_t *args;                    /* of the first page; they are changed */
+    const char
+        *next; /* the argument that gets the `next` of a page; NULL: before */
     const struct column *columns;
     const char *none; /* "No such events." */
     const char *const

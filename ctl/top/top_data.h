@@ -21,7 +21,7 @@ struct top_input {
     const struct top_seen *seen;
     size_t seen_count;
     const char *const *endpoints; /* in the configuration; ends with NULL */
-    const json_t *endpoint_list;  /* the sequencer's `endpoints` */
+    const json_t *endpoint_list;  /* rows of the sequencer's `endpoints` */
     const json_t *gap_list;       /* the open `gaps` of the sequencer */
     const json_t *alert_list;     /* the console's `alerts` */
     const char *sequencer_why, *console_why;

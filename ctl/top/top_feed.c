@@ -11,6 +11,7 @@ enum {
     ASK_SHARE = 20, /* … and so that they cost a process 1/20 of its time */
     REPLY_WITHIN_MS = 5000,
     LIST_MAX = 100,
+    ENDPOINTS_PAGE = 1000,
     SLACK_MS = 1000,
 };
 
@@ -18,9 +19,11 @@ enum {
 struct asking {
     const char *process, *what;
     json_t *args;
-    zsock_t *req; /* NULL: no request is open */
-    int64_t sent_ms, due_ms;
-    json_t *reply; /* NULL: `why` says the reason */
+    const char *pages; /* the rows of its reply; NULL: it has one page */
+    json_t *rows;      /* of the pages before this one */
+    zsock_t *req;      /* NULL: no request is open */
+    int64_t begun_ms, sent_ms, due_ms; /* sent: the present page */
+    json_t *reply;                     /* NULL: `why` says the reason */
     char why[200];
     bool tried;
 };
@@ -167,7 +170,47 @@ static void give_up(struct asking *a, const char *why)
         snprintf(a->why, sizeof a->why, "%s", why);
 }
 
-static bool go_on(struct asking *a, int64_t now)
+static void send_page(struct feed *f, struct asking *a, int64_t now)
+{
+    a->sent_ms = now;
+    a->req = control_send(f->c->run_dir, a->process, a->what, a->args, NULL, 0);
+    if (!a->req)
+        give_up(a, "cannot be reached");
+}
+
+static void begin(struct feed *f, struct asking *a, int64_t now)
+{
+    a->due_ms = now + ASK_EVERY_MS;
+    if (!process_listens(f->c, a->process, a->why)) {
+        give_up(a, a->why);
+        return;
+    }
+    a->begun_ms = now;
+    json_array_clear(a->rows);
+    json_object_del(a->args, "after");
+    send_page(f, a, now);
+}
+
+/* true: the reply is not the last page, and the next one is asked for. */
+static bool has_next(struct feed *f, struct asking *a, json_t *reply,
+                     int64_t now)
+{
+    json_t *next = json_object_get(reply, "next");
+
+    if (!a->pages || !reply)
+        return false;
+    json_array_extend(a->rows, json_object_get(reply, a->pages));
+    if (!json_is_string(next)) {
+        json_object_set_new(reply, a->pages, json_copy(a->rows));
+        return false;
+    }
+    json_object_set(a->args, "after", next);
+    json_decref(reply);
+    send_page(f, a, now);
+    return true;
+}
+
+static bool go_on(struct feed *f, struct asking *a, int64_t now)
 {
     json_t *reply;
     bool unreachable;
@@ -180,10 +223,12 @@ static bool go_on(struct asking *a, int64_t now)
     }
     reply = control_take(a->req, &unreachable, a->why);
     a->req = NULL;
+    if (has_next(f, a, reply, now))
+        return !a->req;
     give_up(a, a->why);
     a->reply = reply;
-    if (now + ASK_SHARE * (now - a->sent_ms) > a->due_ms)
-        a->due_ms = now + ASK_SHARE * (now - a->sent_ms);
+    if (now + ASK_SHARE * (now - a->begun_ms) > a->due_ms)
+        a->due_ms = now + ASK_SHARE * (now - a->begun_ms);
     return true;
 }
 
@@ -203,7 +248,12 @@ struct feed *feed_open(struct ctl *c)
     f->began_ms = mono_ms();
     f->stale_ms = 2 * metrics_interval_ms(c) + SLACK_MS;
     f->collector = collector_new(now_ms(), f->stale_ms);
-    f->asks[0] = (struct asking){.process = "sequencer", .what = "endpoints"};
+    f->asks[0] = (struct asking){
+        .process = "sequencer",
+        .what = "endpoints",
+        .args = json_pack("{s:i}", "limit", ENDPOINTS_PAGE),
+        .pages = "endpoints",
+        .rows = json_array()};
     f->asks[1] = (struct asking){
         .process = "sequencer",
         .what = "gaps",
@@ -226,6 +276,7 @@ void feed_close(struct feed *f)
     for (int i = 0; i < FEED_ASKS; i++) {
         give_up(&f->asks[i], "");
         json_decref(f->asks[i].args);
+        json_decref(f->asks[i].rows);
     }
     zsock_destroy(&f->sub);
     forget_connected(f);
@@ -249,22 +300,10 @@ bool feed_run(struct feed *f)
     for (int i = 0; i < FEED_ASKS; i++) {
         struct asking *a = &f->asks[i];
 
-        if (a->req) {
-            any |= go_on(a, now);
-            continue;
-        }
-        if (now < a->due_ms)
-            continue;
-        a->due_ms = now + ASK_EVERY_MS;
-        if (!process_listens(f->c, a->process, a->why)) {
-            give_up(a, a->why);
-            continue;
-        }
-        a->sent_ms = now;
-        a->req = control_send(f->c->run_dir, a->process, a->what, a->args, NULL,
-                              0);
-        if (!a->req)
-            give_up(a, "cannot be reached");
+        if (a->req)
+            any |= go_on(f, a, now);
+        else if (now >= a->due_ms)
+            begin(f, a, now);
     }
     return any;
 }
@@ -276,7 +315,7 @@ void feed_input(struct feed *f, struct top_input *out)
         .seen = f->seen,
         .seen_count = f->processes.count,
         .endpoints = f->endpoints,
-        .endpoint_list = f->asks[0].reply,
+        .endpoint_list = json_object_get(f->asks[0].reply, "endpoints"),
         .gap_list = json_object_get(f->asks[1].reply, "gaps"),
         .alert_list = json_object_get(f->asks[2].reply, "alerts"),
         .sequencer_why = f->asks[1].reply ? "" : f->asks[1].why,

@@ -34,7 +34,7 @@ static const struct value event_args[] = {
     TEXT("id",
          "the evt_ id of the event, or the provider's id of the event "
          "or of its delivery",
-         .flags = VALUE_REQUIRED, .min = 1, .max = TEXT_MAX_BYTES),
+         .flags = VALUE_REQUIRED, .min = 1, .max = HEADERS_MAX_BYTES),
     {0}};
 
 static const struct value match_fields[] = {
@@ -146,7 +146,7 @@ const struct command_spec command_deliveries = {
     .rows = "deliveries",
 };
 
-/* ---- endpoints ---- */
+/* ---- endpoint ---- */
 
 static const char *const endpoint_states[] = {
     "active", "paused", "disabled", "held", "off", "removed", NULL};
@@ -198,17 +198,39 @@ static const struct value endpoint_fields[] = {
 static const struct value endpoint = OBJECT("endpoint", endpoint_fields,
                                             "one endpoint");
 
+static const struct value endpoint_args[] = {ARG_NAME, {0}};
+const struct command_spec command_endpoint = {
+    .name = "endpoint",
+    .process = "sequencer",
+    .help = "Shows one endpoint: its state and the number of its deliveries.",
+    .args = endpoint_args,
+    .reply = OBJECT("reply", endpoint_fields, "the endpoint"),
+    .role = ROLE_VIEWER,
+    .routes = {{"GET", "/endpoints/{name}"}},
+};
+
+/* ---- endpoints ---- */
+
 static const struct value endpoints_args[] = {
-    TEXT("name", "only this endpoint", .min = 1, .max = NAME_MAX_BYTES), {0}};
+    ARG_LIMIT,
+    TEXT("after", "the `next` of the page before", .min = 1, .max = 20),
+    {0}};
+static const struct value endpoints_fields[] = {
+    LIST("endpoints", &endpoint, "the endpoints, oldest first"),
+    FIELD_NEXT,
+    {0}};
 const struct command_spec command_endpoints = {
     .name = "endpoints",
     .process = "sequencer",
     .help = "Lists endpoints with their state and the number of their "
             "deliveries. A removed endpoint is forgotten at the first reload "
-            "or start after its last event has left the history.",
+            "or start after its last event has left the history. To continue, "
+            "pass `next` as `after` until it is null.",
     .args = endpoints_args,
-    .reply = LIST("reply", &endpoint, "the endpoints"),
+    .reply = OBJECT("reply", endpoints_fields, ""),
     .role = ROLE_VIEWER,
+    .routes = {{"GET", "/endpoints"}},
+    .rows = "endpoints",
 };
 
 /* ---- endpoint_pause ---- */
@@ -451,11 +473,9 @@ const struct command_spec command_close_gap = {
     .routes = {{"POST", "/gaps/{id}/close"}},
 };
 
-/* ---- workspaces ---- */
+/* ---- workspace ---- */
 
 static const struct value count = INTEGER("count", "of events with this type");
-static const struct value workspaces_args[] = {
-    TEXT("workspace", "only this workspace"), ARG_LIMIT, {0}};
 static const struct value workspace_fields[] = {
     TEXT("workspace", "its name"),
     INTEGER("sequence", "the number of its newest event; 0: it has none yet"),
@@ -465,20 +485,53 @@ static const struct value workspace_fields[] = {
     {0}};
 static const struct value workspace = OBJECT("workspace", workspace_fields,
                                              "one workspace");
+
+static const struct value workspace_args[] = {
+    TEXT("workspace", "the name of the workspace", .flags = VALUE_REQUIRED,
+         .min = 1),
+    {0}};
+const struct command_spec command_workspace = {
+    .name = "workspace",
+    .process = "sequencer",
+    .help = "Shows one workspace: its numbers, open gaps and buffered events.",
+    .args = workspace_args,
+    .reply = OBJECT("reply", workspace_fields, "the workspace"),
+    .role = ROLE_VIEWER,
+    .routes = {{"GET", "/workspaces/{workspace}"}},
+};
+
+/* ---- workspaces ---- */
+
+static const struct value workspaces_args[] = {
+    ARG_LIMIT,
+    TEXT("after", "the `next` of the page before", .min = 1,
+         .max = 2 * TEXT_MAX_BYTES),
+    {0}};
+static const struct value workspaces_fields[] = {
+    LIST("workspaces", &workspace, "the workspaces, sorted by name"),
+    FIELD_NEXT,
+    {0}};
 const struct command_spec command_workspaces = {
     .name = "workspaces",
     .process = "sequencer",
     .help = "Lists workspaces by name, with their numbers, open gaps and "
-            "buffered events.",
+            "buffered events. To continue, pass `next` as `after` until it is "
+            "null.",
     .args = workspaces_args,
-    .reply = LIST("reply", &workspace, "the workspaces"),
+    .reply = OBJECT("reply", workspaces_fields, ""),
     .role = ROLE_VIEWER,
+    .routes = {{"GET", "/workspaces"}},
+    .rows = "workspaces",
 };
 
 const struct command_spec *const sequencer_commands[] = {
-    &command_event,        &command_events,         &command_deliveries,
-    &command_endpoints,    &command_endpoint_pause, &command_endpoint_resume,
-    &command_retry,        &command_abandon,        &command_facts,
-    &command_release,      &command_gaps,           &command_close_gap,
-    &command_workspaces,   &command_tokens,         &command_token_create,
-    &command_token_revoke, &command_token_check,    NULL};
+    &command_event,           &command_events,
+    &command_deliveries,      &command_endpoint,
+    &command_endpoints,       &command_endpoint_pause,
+    &command_endpoint_resume, &command_retry,
+    &command_abandon,         &command_facts,
+    &command_release,         &command_gaps,
+    &command_close_gap,       &command_workspace,
+    &command_workspaces,      &command_tokens,
+    &command_token_create,    &command_token_revoke,
+    &command_token_check,     NULL};

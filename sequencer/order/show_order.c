@@ -3,6 +3,7 @@
 #include "event_intake.h"
 #include "glob.h"
 #include "json_text.h"
+#include "sha256.h"
 #include "store.h"
 #include "store_order.h"
 #include "store_search.h"
@@ -15,7 +16,8 @@
 
 enum {
     LIMIT_USUAL = 100,
-    LOOK_MAX = 5000 /* gaps looked at, some 10 ms */
+    LOOK_MAX = 5000, /* gaps looked at, some 10 ms */
+    PAGE_MAX_BYTES = 512 * 1024,
 };
 
 static int limit_of(json_t *args)
@@ -175,25 +177,14 @@ json_t *show_close_gap(void *self, json_t *args, char why[200])
 
 /* ---- workspaces ---- */
 
-struct space {
-    char *name, *clock;
-    int64_t sequence;
+struct workspace_page {
+    struct sequencer *q;
+    json_t *list;
+    int64_t limit;
+    size_t bytes, looked;
+    struct buf last; /* the name of the last workspace, in hexadecimal digits */
+    bool more;
 };
-
-struct spaces {
-    struct space *all;
-    size_t count;
-};
-
-static void on_workspace(void *arg, const char *name, int64_t sequence,
-                         const char *clock)
-{
-    struct spaces *s = arg;
-
-    s->all = gr_realloc(s->all, (s->count + 1) * sizeof *s->all);
-    s->all[s->count++] = (struct space){gr_strdup(name), gr_strdup(clock),
-                                        sequence};
-}
 
 /* "a=1,b=2" as an object. */
 static json_t *clock_json(const char *clock)
@@ -212,37 +203,87 @@ static json_t *clock_json(const char *clock)
     return out;
 }
 
-json_t *show_workspaces(void *self, json_t *args, char why[200])
+static bool on_workspace(void *arg, const char *name, int64_t sequence,
+                         const char *clock)
+{
+    struct workspace_page *p = arg;
+    int64_t gaps;
+
+    p->more = (int64_t)json_array_size(p->list) >= p->limit ||
+              p->bytes >= PAGE_MAX_BYTES || p->looked >= LOOK_MAX;
+    if (p->more)
+        return false;
+    gaps = store_gap_count(p->q->order, name);
+    p->bytes += strlen(name) + strlen(clock);
+    p->looked += (size_t)gaps;
+    p->last.len = 0;
+    hex_put(name, strlen(name), &p->last);
+    json_array_append_new(
+        p->list,
+        json_pack("{s:o,s:I,s:o,s:I,s:I}", "workspace", json_text_of(name),
+                  "sequence", (json_int_t)sequence, "clock", clock_json(clock),
+                  "open_gaps", (json_int_t)gaps, "buffered",
+                  (json_int_t)store_buffered_count(p->q->order, name)));
+    return true;
+}
+
+json_t *show_workspace(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
     const char *name = text_of(args, "workspace");
-    struct spaces s = {0};
-    json_t *out = json_array();
+    struct workspace_page p = {.q = q, .list = json_array(), .limit = 1};
+    json_t *out = NULL;
 
-    store_workspace_list(q->order, name, limit_of(args), on_workspace, &s);
+    buf_init(&p.last, 2 * TEXT_MAX_BYTES);
     /* If all its events are buffered, it has no row yet. */
-    if (name && !s.count && store_buffered_count(q->order, name))
-        on_workspace(&s, name, 0, "");
-    for (size_t i = 0; i < s.count; i++) {
-        struct space *ws = &s.all[i];
-
-        json_array_append_new(
-            out,
-            json_pack(
-                "{s:o,s:I,s:o,s:I,s:I}", "workspace", json_text_of(ws->name),
-                "sequence", (json_int_t)ws->sequence, "clock",
-                clock_json(ws->clock), "open_gaps",
-                (json_int_t)store_gap_count(q->order, ws->name), "buffered",
-                (json_int_t)store_buffered_count(q->order, ws->name)));
-        free(ws->name);
-        free(ws->clock);
-    }
-    free(s.all);
-    if (name && !json_array_size(out)) {
+    if (store_workspace_row(q->order, name, on_workspace, &p) ||
+        (store_buffered_count(q->order, name) &&
+         on_workspace(&p, name, 0, ""))) {
+        out = json_incref(json_array_get(p.list, 0));
+    } else {
         control_fail(why, CONTROL_NOT_FOUND, "there is no workspace %.100s",
                      name);
-        json_decref(out);
+    }
+    json_decref(p.list);
+    buf_fini(&p.last);
+    return out;
+}
+
+/* A name may not be UTF-8, so `next` has it in hexadecimal digits. NULL: it has not. The
+ * caller frees the name. */
+static char *read_after(const char *hex)
+{
+    size_t n = hex ? strlen(hex) : 0;
+    char *name = gr_alloc(n / 2 + 1);
+    unsigned byte;
+
+    if (n % 2 || strspn(hex ? hex : "", "0123456789abcdef") != n) {
+        free(name);
         return NULL;
     }
+    for (size_t i = 0; i < n; i += 2)
+        if (sscanf(hex + i, "%2x", &byte) == 1)
+            name[i / 2] = (char)byte;
+    return name;
+}
+
+json_t *show_workspaces(void *self, json_t *args, char why[200])
+{
+    struct workspace_page p = {.q = self, .limit = limit_of(args)};
+    char *after = read_after(text_of(args, "after"));
+    json_t *out;
+
+    if (!after) {
+        snprintf(why, 200, "\"after\" must be the \"next\" of a reply");
+        return NULL;
+    }
+    p.list = json_array();
+    buf_init(&p.last, 2 * TEXT_MAX_BYTES);
+    store_workspace_list(p.q->order, after, on_workspace, &p);
+    out = json_pack("{s:o,s:o}", "workspaces", p.list, "next",
+                    p.more ? json_stringn(p.last.data, p.last.len)
+                           : json_null());
+    buf_fini(&p.last);
+    free(after);
     return out;
 }

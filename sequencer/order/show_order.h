@@ -1,4 +1,5 @@
-/* show_order: the control commands `release`, `gaps`, `close_gap` and `workspaces`. */
+/* show_order: the control commands `release`, `gaps`, `close_gap`, `workspace` and
+ * `workspaces`. */
 #ifndef SEQUENCER_SHOW_ORDER_H
 #define SEQUENCER_SHOW_ORDER_H
 
@@ -7,6 +8,7 @@
 json_t *show_release(void *self, json_t *args, char why[200]);
 json_t *show_gaps(void *self, json_t *args, char why[200]);
 json_t *show_close_gap(void *self, json_t *args, char why[200]);
+json_t *show_workspace(void *self, json_t *args, char why[200]);
 json_t *show_workspaces(void *self, json_t *args, char why[200]);
 
 #endif

@@ -9,11 +9,16 @@
 #include "store_lanes.h"
 #include "trouble.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
     COUNT_MAX = 10000, /* waiting deliveries are counted up to here */
     HALTS_SHOWN = 100,
+    /* One reply counts this many deliveries (about 10 ms), and has this many halted lanes. */
+    LOOK_MAX = 50000,
+    HALTS_MAX = 5000,
+    LIMIT_USUAL = 100,
 };
 
 static void add_trouble(struct sequencer *q, const struct endpoint *e,
@@ -133,21 +138,65 @@ void endpoint_unknown(struct sequencer *q, const char *name, char why[200])
                  conf_near_hint(&near, hint));
 }
 
-json_t *endpoints_show(void *self, json_t *args, char why[200])
+json_t *endpoints_show_one(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
     const char *name = json_string_value(json_object_get(args, "name"));
-    json_t *out = json_array();
+    const struct endpoint *e = endpoint_find(q, name);
 
-    for (size_t i = 0; i < q->endpoint_count; i++)
-        if (!name || strcmp(name, q->endpoints[i].name) == 0)
-            json_array_append_new(out, endpoint_json(q, &q->endpoints[i]));
-    if (name && !json_array_size(out)) {
-        endpoint_unknown(q, name, why);
-        json_decref(out);
+    if (e)
+        return endpoint_json(q, e);
+    endpoint_unknown(q, name, why);
+    return NULL;
+}
+
+/* Of the endpoint that a page shows first; false: `text` is not the next of a page. */
+static bool read_after(const char *text, int64_t *id)
+{
+    char *end;
+
+    *id = 0;
+    if (text)
+        *id = strtoll(text, &end, 10);
+    return !text || (end != text && !*end);
+}
+
+static json_int_t number_of(const json_t *e, const char *key)
+{
+    return json_integer_value(json_object_get(e, key));
+}
+
+json_t *endpoints_show(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    json_int_t limit = number_of(args, "limit"), looked = 0;
+    size_t halts = 0;
+    json_t *list, *next = json_null(), *e;
+    int64_t after;
+
+    if (!read_after(json_string_value(json_object_get(args, "after")),
+                    &after)) {
+        snprintf(why, 200, "\"after\" must be the \"next\" of a reply");
         return NULL;
     }
-    return out;
+    list = json_array();
+    if (!limit)
+        limit = LIMIT_USUAL;
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        if (q->endpoints[i].id <= after)
+            continue;
+        if ((json_int_t)json_array_size(list) >= limit || looked >= LOOK_MAX ||
+            halts >= HALTS_MAX) {
+            next = json_sprintf("%lld", (long long)after);
+            break;
+        }
+        after = q->endpoints[i].id;
+        e = endpoint_json(q, &q->endpoints[i]);
+        looked += number_of(e, "waiting") + number_of(e, "retrying");
+        halts += json_array_size(json_object_get(e, "halted"));
+        json_array_append_new(list, e);
+    }
+    return json_pack("{s:o,s:o}", "endpoints", list, "next", next);
 }
 
 static const char *who_of(json_t *args)

@@ -12,6 +12,7 @@ void endpoint_unknown(struct sequencer *q, const char *name, char why[200]);
 void endpoints_troubles(void *self, json_t *out);
 
 json_t *endpoints_show(void *self, json_t *args, char why[200]);
+json_t *endpoints_show_one(void *self, json_t *args, char why[200]);
 json_t *endpoints_pause(void *self, json_t *args, char why[200]);
 json_t *endpoints_resume(void *self, json_t *args, char why[200]);
 

@@ -69,7 +69,8 @@ static const struct db_statement statements[] = {
      "DELETE FROM objects WHERE (source, workspace, object) IN (SELECT source, "
      "workspace, object FROM objects WHERE last = 1 AND moved_ms < ? LIMIT ?)"},
     {AT(workspaces),
-     "SELECT name, sequence, clock FROM workspaces ORDER BY name LIMIT ?"},
+     "SELECT name, sequence, clock FROM workspaces WHERE name > ? ORDER BY "
+     "name"},
     {AT(workspace),
      "SELECT name, sequence, clock FROM workspaces WHERE name = ?"},
     {AT(gap_add), ROW_INSERT("gaps", GAP_COLUMNS) " RETURNING id"},
@@ -508,16 +509,28 @@ int store_objects_purge(struct store_order *s, int64_t cutoff_ms, int max)
 
 /* ---- workspaces ---- */
 
-void store_workspace_list(struct store_order *s, const char *name, int limit,
+bool store_workspace_row(struct store_order *s, const char *name,
+                         workspace_fn *fn, void *arg)
+{
+    stmt *q = s->workspace;
+    bool found;
+
+    bind_text(q, 1, name);
+    found = db_step(s->db, q);
+    if (found)
+        fn(arg, col_text(q, 0), col_i64(q, 1), col_text(q, 2));
+    db_done(q);
+    return found;
+}
+
+void store_workspace_list(struct store_order *s, const char *after,
                           workspace_fn *fn, void *arg)
 {
-    stmt *q = name ? s->workspace : s->workspaces;
+    stmt *q = s->workspaces;
 
-    if (name)
-        bind_text(q, 1, name);
-    else
-        bind_i64(q, 1, limit);
-    while (db_step(s->db, q))
-        fn(arg, col_text(q, 0), col_i64(q, 1), col_text(q, 2));
+    bind_text(q, 1, after);
+    while (db_step(s->db, q) &&
+           fn(arg, col_text(q, 0), col_i64(q, 1), col_text(q, 2)))
+        ;
     db_done(q);
 }

@@ -150,10 +150,14 @@ int store_objects_purge(struct store_order *s, int64_t cutoff_ms, int max);
 
 /* ---- workspaces, for lists ---- */
 
-typedef void workspace_fn(void *arg, const char *name, int64_t sequence,
+/* false: ends the list. */
+typedef bool workspace_fn(void *arg, const char *name, int64_t sequence,
                           const char *clock);
-/* NULL: all, sorted by name. */
-void store_workspace_list(struct store_order *s, const char *name, int limit,
+/* false: there is none with this name. */
+bool store_workspace_row(struct store_order *s, const char *name,
+                         workspace_fn *fn, void *arg);
+/* Those whose names sort after `after`, sorted by name. */
+void store_workspace_list(struct store_order *s, const char *after,
                           workspace_fn *fn, void *arg);
 
 #endif

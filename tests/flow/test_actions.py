@@ -225,7 +225,7 @@ class Abandon(Actions):
                          sorted([first, first, second]))
         self.assertEqual(requests[0].id, first)
         self.assertGreaterEqual(requests[1].at_ms, requests[0].at_ms + 1400)
-        shown = rig.ask("sequencer", "endpoints")[0]
+        shown = rig.ask("sequencer", "endpoint", name="crm")
         self.assertEqual((shown["halted_lanes"], shown["in_flight"]), (0, 0))
 
     def test_an_abandoned_delivery_that_succeeds_is_recovered(self):
@@ -238,7 +238,7 @@ class Abandon(Actions):
         wait_for(lambda: [x["state"] for x in self.dead_letters(rig)] ==
                  ["recovered"])
         self.assertEqual(self.delivery(rig, event)["status"], "delivered")
-        self.assertEqual(rig.ask("sequencer", "endpoints")[0]["in_flight"], 0)
+        self.assertEqual(rig.ask("sequencer", "endpoint", name="crm")["in_flight"], 0)
 
     def test_a_confirmed_abandon_survives_kills(self):
         """P3: after kill -9 of all processes the delivery is not sent, the dead

@@ -241,6 +241,42 @@ class Endpoints(RigTest):
             fail()
             self.assertEqual(self.shown(rig)["state"], "active")
 
+    def test_endpoints_and_workspaces_are_listed_page_by_page(self):
+        rig = self.rig()
+        names = ["crm"] + [f"other-{i}" for i in range(4)]
+        rig.config["endpoints"] += [rig.endpoint(n) for n in names[1:]]
+        rig.write_config()
+        rig.start()
+        spaces = [f"ws-{i}" for i in range(5)]
+        for space in spaces:
+            rig.accept(rig.plane_body(space))
+        rig.settle()
+
+        def pages(what, key, limit):
+            found, after = [], {}
+            while True:
+                page = rig.ask("sequencer", what, limit=limit, **after)
+                self.assertLessEqual(len(page[what]), limit)
+                found += [row[key] for row in page[what]]
+                if page["next"] is None:
+                    return found
+                after = {"after": page["next"]}
+
+        for limit in 1, 2, 5, 100:
+            with self.subTest(limit=limit):
+                self.assertEqual(pages("endpoints", "name", limit), names)
+                self.assertEqual(pages("workspaces", "workspace", limit),
+                                 spaces)
+        shown, code = rig.cli("workspaces", "--limit", "3")
+        self.assertEqual((code, [s["workspace"] for s in shown]),
+                         (0, spaces[:3]))
+        shown, code = rig.cli("workspaces", "ws-3")
+        self.assertEqual((code, [s["sequence"] for s in shown]), (0, [1]))
+        self.assertEqual(rig.cli("workspaces", "ws-9")[1], 1)
+        for what in "endpoints", "workspaces":
+            with self.assertRaisesRegex(AssertionError, "next"):
+                rig.ask("sequencer", what, after="x")
+
     def test_endpoints_shows_state_and_figures(self):
         rig = self.rig()
         rig.config["endpoints"].append(rig.endpoint("off", enabled=False))

@@ -56,8 +56,7 @@ class Lanes(RigTest):
         return lanes
 
     def endpoint(self, rig, name="crm"):
-        found, = rig.ask("sequencer", "endpoints", name=name)
-        return found
+        return rig.ask("sequencer", "endpoint", name=name)
 
     # one at a time
 

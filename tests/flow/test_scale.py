@@ -32,7 +32,8 @@ class Scale(RigTest):
         return rig
 
     def owners(self, rig):
-        return {e["name"]: e["owner"] for e in rig.ask("sequencer", "endpoints")}
+        shown = rig.ask("sequencer", "endpoints", limit=1000)["endpoints"]
+        return {e["name"]: e["owner"] for e in shown}
 
     def owners_on(self, rig, *names):
         """Wait until each endpoint has an owner, and these are all owners."""
@@ -246,7 +247,8 @@ class Scale(RigTest):
         push.connect(f"ipc://{rig.run_dir}/sequencer.inbox")
         push.send(pack(HEARTBEAT, 1, "deliverer-1", inbox, 1, 1, 1, 0, b""))
         wait_for(lambda: all(e["owner"] for e in
-                             rig.ask("sequencer", "endpoints")),
+                             rig.ask("sequencer", "endpoints",
+                                     limit=1000)["endpoints"]),
                  what="all to be granted")
         heard = set()
 
