@@ -162,10 +162,12 @@ static bool fields_fit(const struct value *fields, const json_t *j,
     }
     for (f = fields; f && f->name; f++) {
         snprintf(path, sizeof path, "%.60s.%.50s", where, f->name);
-        if (is_needed(f, where) && !json_object_get(j, f->name)) {
-            snprintf(why, 200, "%.80s is missing: %.100s", path, f->help);
-            return false;
-        }
+        if (!is_needed(f, where) || json_object_get(j, f->name))
+            continue;
+        if (!f->help || !*f->help)
+            return refuse_type(f, path, why);
+        snprintf(why, 200, "%.80s is missing: %.100s", path, f->help);
+        return false;
     }
     return true;
 }

@@ -109,6 +109,44 @@ void control_record(struct control *c, struct acts *acts)
     control_add(c, commands, acts);
 }
 
+static bool is_bound(const struct control *c, const struct command_spec *spec)
+{
+    for (int i = 0; i < c->table_count; i++)
+        for (const struct control_command *k = c->tables[i].all; k->spec; k++)
+            if (k->spec == spec)
+                return true;
+    return false;
+}
+
+static bool is_declared(const struct command_spec *spec)
+{
+    for (size_t i = 0; command_lists[i].commands; i++)
+        for (size_t n = 0; command_lists[i].commands[n]; n++)
+            if (command_lists[i].commands[n] == spec)
+                return true;
+    return false;
+}
+
+void control_expect(const struct control *c, const char *process)
+{
+    for (size_t i = 0; command_lists[i].commands; i++)
+        for (size_t n = 0; command_lists[i].commands[n]; n++) {
+            const struct command_spec *spec = command_lists[i].commands[n];
+            bool ours = strcmp(spec->process, "every") == 0 ||
+                        strcmp(spec->process, process) == 0;
+
+            if (ours != is_bound(c, spec))
+                die(EXIT_SOFTWARE, "%s %s the command %s of %s", process,
+                    ours ? "does not bind" : "binds", spec->name,
+                    spec->process);
+        }
+    for (int i = 0; i < c->table_count; i++)
+        for (const struct control_command *k = c->tables[i].all; k->spec; k++)
+            if (k->spec->process && !is_declared(k->spec))
+                die(EXIT_SOFTWARE, "%s binds %s, which no list has", process,
+                    k->spec->name);
+}
+
 void control_close(struct control *c)
 {
     if (!c)

@@ -51,6 +51,9 @@ void control_add(struct control *c, const struct control_command *commands,
                  void *self);
 /* From now on acts leave rows; `acts` is borrowed until the end. */
 void control_record(struct control *c, struct acts *acts);
+/* Ends the process if it does not bind each command that is declared for its kind, or binds one
+ * that is declared for another. */
+void control_expect(const struct control *c, const char *process);
 void control_close(struct control *c);
 zsock_t *control_socket(struct control *c);
 

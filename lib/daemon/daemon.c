@@ -695,6 +695,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     control_record(d->control, d->acts);
     if (plan->commands)
         control_add(d->control, plan->commands, plan->self);
+    control_expect(d->control, plan->process);
     daemon_metrics_open(d);
     daemon_verify_open(d);
     d->loop.self = d;
