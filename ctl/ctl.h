@@ -66,6 +66,10 @@ int run_top(struct ctl *c);
 int run_verify(struct ctl *c);
 int run_alerts(struct ctl *c);
 int run_alerts_test(struct ctl *c);
+int run_tokens(struct ctl *c);
+int run_tokens_create(struct ctl *c);
+int run_tokens_revoke(struct ctl *c);
+int run_audit(struct ctl *c);
 int run_reload(struct ctl *c);
 int check_running(struct ctl *c); /* reload.c: `check --running` */
 int check_event(struct ctl *c,

@@ -598,6 +598,66 @@ const struct command ctl_commands[] = {
         .run = run_alerts_test,
     },
     {
+        .name = "tokens",
+        .args = "",
+        .summary = "list the tokens of the HTTP API",
+        .help = "Newest first, without the tokens themselves: only their "
+                "SHA-256 is stored. Tokens that have\nended are listed for 400 "
+                "days. Those of console.tokens in the configuration are not "
+                "listed.",
+        .examples = "  grapnel tokens\n"
+                    "  grapnel tokens --json | jq '.[] | select(.state == "
+                    "\"active\")'\n",
+        .options = {{"--limit", "N", "the newest N (100)"}},
+        .run = run_tokens,
+    },
+    {
+        .name = "tokens create",
+        .args = "NAME",
+        .min = 1,
+        .max = 1,
+        .summary = "make a token for the HTTP API and print it, once",
+        .help = "NAME appears in the audit rows of what is done with the "
+                "token. A viewer reads, an operator\ndoes everything but "
+                "tokens and secrets, an admin does everything. Standard output "
+                "has only\nthe token.",
+        .examples = "  grapnel tokens create deploys --role operator "
+                    "--expires 90d\n"
+                    "  grapnel tokens create grafana --role viewer --json | jq "
+                    "-r .token\n",
+        .options = {{"--role", "R", "viewer, operator or admin (required)"},
+                    {"--expires", "WHEN",
+                     "90d (from now), or a time; without it, never"}},
+        .run = run_tokens_create,
+    },
+    {
+        .name = "tokens revoke",
+        .args = "ID",
+        .min = 1,
+        .max = 1,
+        .summary = "revoke a token of the HTTP API",
+        .help = "ID is the token's id in the list (tok_…). A revoked token "
+                "stays in the list for 400 days.",
+        .examples = "  grapnel tokens revoke tok_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n",
+        .run = run_tokens_revoke,
+    },
+    {
+        .name = "audit",
+        .args = "",
+        .summary = "list what was changed, and by whom",
+        .help =
+            "Every change on any process by this command or the HTTP API, "
+            "newest first, with its\narguments (without secrets) and its "
+            "outcome. A change that takes long has two rows: started\nand "
+            "its outcome. Each process keeps its rows for 400 days, at most "
+            "100,000.",
+        .examples = "  grapnel audit --since 24h\n"
+                    "  grapnel audit --json | jq '.[] | select(.actor == "
+                    "\"token deploys\")'\n",
+        .options = {LIST_TIMES},
+        .run = run_audit,
+    },
+    {
         .name = "reload",
         .args = "",
         .summary = "make every process read the configuration again",

@@ -493,12 +493,15 @@ static void print_copies(struct ctl *ctl, const struct restore *r)
         putchar('\n');
     }
     rfc3339(since, oldest_ms);
-    printf("\nData stored after %s (%s ago) is lost, unless a process that was "
-           "not restored\nstill has it.%s\n",
-           since, human_ms(now_ms() - oldest_ms, ago),
-           has_kind(r, store_kind_of("sequencer"))
-               ? " The sequencer begins a new grapnel-series."
-               : "");
+    printf(
+        "\nData stored after %s (%s ago) is lost, unless a process that was "
+        "not restored\nstill has it.%s\n",
+        since, human_ms(now_ms() - oldest_ms, ago),
+        has_kind(r, store_kind_of("sequencer"))
+            ? " The sequencer begins a new grapnel-series.\n"
+              "Tokens of the HTTP API that were revoked since then are valid "
+              "again: revoke them\nonce more (`grapnel tokens`)."
+            : "");
     if (r->aside)
         printf("The replaced files are in %s. Delete them when you no longer "
                "need them.\n",

@@ -4,6 +4,7 @@
 #include "conf.h"
 #include "endpoint_config.h"
 #include "exchange.h"
+#include "json_text.h"
 #include "table.h"
 #include <openssl/evp.h>
 #include <stdlib.h>
@@ -30,7 +31,8 @@ static json_t *ask_one(struct ctl *c, const struct endpoint_settings *e,
     text = gr_alloc(raw.len * 4 / 3 + 8);
     EVP_EncodeBlock((unsigned char *)text, (unsigned char *)raw.data,
                     (int)raw.len);
-    args = json_pack("{s:s}", "config", text);
+    args = json_pack("{s:s,s:o}", "config", text, "endpoint",
+                     json_text_of(e->name));
     OPENSSL_cleanse(text, strlen(text));
     OPENSSL_cleanse(raw.data, raw.len);
     free(text);

@@ -27,6 +27,25 @@ gr_rc when_parse(const char *text, int64_t now_ms, int64_t *ms, char why[200])
     return GR_REFUSE;
 }
 
+gr_rc when_parse_ahead(const char *text, int64_t now_ms, int64_t *ms,
+                       char why[200])
+{
+    const char *wrong;
+    int64_t span_ms;
+
+    if (conf_parse_duration(text, &span_ms, &wrong) != GR_OK) {
+        if (when_parse(text, now_ms, ms, why) == GR_OK)
+            return GR_OK;
+        snprintf(why, 200,
+                 "\"%.60s\" is not a time: write a duration (12h, 90d: from "
+                 "now) or a time (2027-11-21T10:00:00Z)",
+                 text);
+        return GR_REFUSE;
+    }
+    *ms = now_ms + span_ms;
+    return GR_OK;
+}
+
 static bool in_local_time;
 
 void when_use_local(bool local)

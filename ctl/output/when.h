@@ -9,6 +9,10 @@
 GR_MUST_CHECK gr_rc when_parse(const char *text, int64_t now_ms, int64_t *ms,
                                char why[200]);
 
+/* The same for a time ahead: "90d" is that long after `now_ms`. */
+GR_MUST_CHECK gr_rc when_parse_ahead(const char *text, int64_t now_ms,
+                                     int64_t *ms, char why[200]);
+
 /* How times are printed: UTC, or the local zone (--local; of $TZ). */
 void when_use_local(bool local);
 /* The suffix of a time, or of a column's heading: "UTC" or "local time". */

@@ -131,32 +131,28 @@ void acts_close(struct acts *a)
 
 static const char *const roles[] = {"viewer", "operator", "admin", NULL};
 
+/* An optional text. */
+#define BY_TEXT(n, h, least, most)                                           \
+    {                                                                        \
+        .name = n, .type = VALUE_TEXT, .help = h, .min = least, .max = most, \
+        .flags = VALUE_ABSENT                                                \
+    }
+
 static const struct value by_fields[] = {
-    {.name = "actor", .type = VALUE_TEXT, .min = 1, .max = 200},
+    {.name = "actor",
+     .type = VALUE_TEXT,
+     .help = "who asks",
+     .min = 1,
+     .max = 200},
     {.name = "role",
      .type = VALUE_CHOICE,
+     .help = "the role of the token",
      .choices = roles,
      .flags = VALUE_ABSENT},
-    {.name = "owner",
-     .type = VALUE_TEXT,
-     .min = 1,
-     .max = 200,
-     .flags = VALUE_ABSENT},
-    {.name = "key",
-     .type = VALUE_TEXT,
-     .min = 1,
-     .max = ACTS_KEY_MAX_BYTES,
-     .flags = VALUE_ABSENT},
-    {.name = "digest",
-     .type = VALUE_TEXT,
-     .min = 64,
-     .max = 64,
-     .flags = VALUE_ABSENT},
-    {.name = "request_id",
-     .type = VALUE_TEXT,
-     .min = 1,
-     .max = 200,
-     .flags = VALUE_ABSENT},
+    BY_TEXT("request_id", "of the HTTP request", 1, 200),
+    BY_TEXT("owner", "to whom the key belongs", 1, 200),
+    BY_TEXT("key", "the idempotency key", 1, ACTS_KEY_MAX),
+    BY_TEXT("digest", "SHA-256 of the request", 64, 64),
     {0}};
 static const struct value by_value = {.type = VALUE_OBJECT,
                                       .fields = by_fields};

@@ -17,7 +17,7 @@
 #include "retention.h"
 
 enum {
-    ACTS_KEY_MAX_BYTES = 1024,
+    ACTS_KEY_MAX = 1024, /* characters of a key */
     AUDIT_MAX_ROWS = 100000,
     AUDIT_KEEP_DAYS = 400,
 };

@@ -2,14 +2,17 @@
 
 import hashlib
 import json
+import os
 import pathlib
+import pwd
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 import zmq
-from rig import RigTest, main, wait_for
+from rig import SIGNING_SECRET, RigTest, main, wait_for
 
+USER = pwd.getpwuid(os.geteuid()).pw_name
 OWNER = "tok_01JD3S6Q8W0N8M7V1T2X3Y4Z5A"
 
 
@@ -46,7 +49,7 @@ class Acts(RigTest):
     def test_by_is_checked_strictly(self):
         rig = self.rig().start()
         for name, what in [
-                ({}, "by.actor: a text is needed"),
+                ({}, "by.actor is missing: who asks"),
                 ({"actor": ""}, "by.actor: from 1 to 200 characters is needed"),
                 ({"actor": "x", "role": "god"}, 'by.role: "god" is unknown'),
                 ({"actor": "x", "boss": True}, "by.boss: it is not declared"),
@@ -194,6 +197,101 @@ class ApiTokens(RigTest):
         for path in rig.folder.rglob("*"):
             if path.is_file():
                 self.assertNotIn(secret, path.read_bytes(), path)
+
+
+class Commands(RigTest):
+    def test_audit_merges_the_rows_of_all_processes(self):
+        rig = self.rig()
+        rig.config["endpoints"].append(rig.endpoint("wide"))
+        rig.write_config()
+        rig.start()
+        event = rig.accept()
+        rig.settle()
+        rig.cli("endpoints", "pause", "crm")
+        rig.cli("resend", event)
+        rig.cli("endpoints", "test", "crm")
+        rig.cli("endpoints", "pause", "nowhere")
+        rig.cli("reload")
+        rows, code = rig.cli("audit")
+        self.assertEqual(code, 0)
+        self.assertEqual([r["at"] for r in rows],
+                         sorted((r["at"] for r in rows), reverse=True))
+        self.assertEqual({r["actor"] for r in rows}, {f"user {USER}"})
+        by_command = {}
+        for row in reversed(rows):
+            by_command.setdefault(row["command"], []).append(row)
+        pause, refused = by_command["endpoint_pause"]
+        self.assertEqual((pause["process"], pause["args"], pause["outcome"]),
+                         ("sequencer", {"name": "crm"}, "done"))
+        self.assertIn("nowhere", refused["outcome"])
+        resend, = by_command["resend"]
+        self.assertEqual((resend["process"], resend["args"]["events"][0]["id"]),
+                         ("ingress", event))
+        self.assertEqual([(r["process"], r["args"]["endpoint"], r["outcome"])
+                          for r in by_command["test"]],
+                         [("deliverer-1", "crm", "started"),
+                          ("deliverer-1", "crm", "done")])
+        self.assertEqual({r["process"] for r in by_command["reload"]},
+                         set(rig.daemons))
+        newest, _ = rig.cli("audit", "--limit", "2")
+        self.assertEqual(newest, rows[:2])
+        self.assertEqual(rig.cli("audit", "--until", "1h"), ([], 0))
+        text = rig.cli_text("audit").stdout
+        self.assertIn('{"name":"crm"}', text)
+        dump = json.dumps(rows) + "".join(d.log() for d in rig.daemons.values())
+        self.assertNotIn(SIGNING_SECRET, dump)
+        rig["dlqd"].stop()
+        done = rig.cli_text("audit")
+        self.assertEqual(done.returncode, 69)
+        self.assertIn("the list is incomplete: these processes did not reply: dlqd",
+                      done.stderr)
+        self.assertIn("endpoint_pause", done.stdout)
+
+    def test_tokens_in_a_script(self):
+        rig = self.rig().start()
+        self.assertIn("There are no tokens", rig.cli_text("tokens").stdout)
+        done = rig.cli_text("tokens", "create", "ops", "--role", "operator",
+                            "--expires", "90d")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"^grp_\S{43}\n$")
+        self.assertIn("shown only once", done.stderr)
+        made, code = rig.cli("tokens", "create", "grafana", "--role", "viewer")
+        self.assertEqual((code, made["expires_at"]), (0, None))
+        self.assertRegex(made["token"], r"^grp_")
+        rows, _ = rig.cli("tokens")
+        self.assertEqual([(t["name"], t["role"], t["created_by"]) for t in rows],
+                         [("grafana", "viewer", f"user {USER}"),
+                          ("ops", "operator", f"user {USER}")])
+        self.assertIsNotNone(rows[1]["expires_at"])
+        said = rig.cli_text("tokens", "revoke", made["id"])
+        self.assertIn("(grafana) is revoked", said.stdout)
+        text = rig.cli_text("tokens").stdout
+        self.assertRegex(text, r"grafana +viewer +revoked")
+        for args, code, what in [
+                (["create", "x"], 64, "--role is missing"),
+                (["create", "x", "--role", "god"], 1, '"god" is unknown'),
+                (["create", "x", "--role", "admin", "--expires", "soon"], 64,
+                 '"soon" is not a time'),
+                (["create", "x", "--role", "admin", "--expires", "2020-01-01"], 1,
+                 "this time has passed"),
+                (["create", "ops", "--role", "admin"], 1, "a token has the name ops"),
+                (["revoke", "tok_x"], 1, "there is no token tok_x")]:
+            done = rig.cli_text("tokens", *args)
+            self.assertEqual(done.returncode, code, (args, done.stderr))
+            self.assertIn(what, done.stderr)
+
+    def test_a_restore_says_that_revoked_tokens_are_valid_again(self):
+        rig = self.rig().start()
+        made, _ = rig.cli("tokens", "create", "ops", "--role", "viewer")
+        copies = rig.folder / "copies"
+        rig.cli("backup", copies)
+        rig.cli("tokens", "revoke", made["id"])
+        rig.stop()
+        done = rig.cli_text("restore", copies)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("were revoked since then are valid again", done.stdout)
+        rig.start()
+        self.assertEqual(rig.cli("tokens")[0][0]["state"], "active")
 
 
 main()
