@@ -23,6 +23,8 @@ static const struct {
      "rejected budget_attempts budget_time expired endpoint_gone "
      "endpoint_removed blocked_address crashed_deliverer abandoned damaged "
      "invalid_transition refused:*"},
+    {NULL, "--role", WORDS_CHOICE, "viewer operator admin"},
+    {NULL, "--expires", WORDS_CHOICE, "24h 30d 90d 365d"},
     {NULL, "--config", WORDS_FILE, NULL},
     {NULL, "-c", WORDS_FILE, NULL},
     {NULL, "--run-dir", WORDS_FOLDER, NULL},
@@ -56,6 +58,8 @@ static const struct {
     {"trace", WORDS_EVENT},
     {"show", WORDS_EVENT},
     {"rejects show", WORDS_FREE},
+    {"tokens create", WORDS_FREE},
+    {"tokens revoke", WORDS_FREE},
     {"endpoints", WORDS_ENDPOINT},
     {"endpoints pause", WORDS_ENDPOINT},
     {"endpoints resume", WORDS_ENDPOINT},

@@ -120,8 +120,8 @@ const struct command_spec command_token_revoke = {
 };
 
 static const struct value token_check_args[] = {
-    TEXT("sha256", "of the token, 64 hexadecimal digits in lower case",
-         .min = 64, .max = 64, .flags = VALUE_REQUIRED),
+    TEXT("sha256", "of the token, 64 hexadecimal digits", .min = 64, .max = 64,
+         .flags = VALUE_REQUIRED),
     {0}};
 static const struct value token_check_reply[] = {
     OBJECT("token", token_fields, "the token; null: none can be used",

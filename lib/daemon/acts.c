@@ -463,20 +463,10 @@ static bool cut_records(struct acts *a, stmt *q, int64_t edge_ms)
     return db_changes(a->db) == STEP_ROWS;
 }
 
-static bool tidy(struct acts *a, int64_t now_ms)
-{
-    bool more = cut_rows(a, now_ms);
-
-    more |= cut_records(a, a->records_old,
-                        retention_before(a->retention, now_ms, DAY_MS));
-    more |= cut_records(a, a->records_ahead,
-                        retention_after(a->retention, now_ms, DAY_MS));
-    return more;
-}
-
 void acts_work(struct acts *a, int64_t mono_ms, int64_t now_ms)
 {
     const struct entry *e;
+    bool more;
 
     if (a->pending_count && (mono_ms >= a->again_ms || db_dirty(a->db))) {
         a->again_ms = mono_ms + AGAIN_MS;
@@ -484,8 +474,14 @@ void acts_work(struct acts *a, int64_t mono_ms, int64_t now_ms)
         write_entry(a, e);
         a->tried = true;
     }
-    if (mono_ms >= a->tidy_ms)
-        a->tidy_ms = mono_ms + (tidy(a, now_ms) ? TIDY_AGAIN_MS : TIDY_MS);
+    if (mono_ms < a->tidy_ms)
+        return;
+    more = cut_rows(a, now_ms);
+    more |= cut_records(a, a->records_old,
+                        retention_before(a->retention, now_ms, DAY_MS));
+    more |= cut_records(a, a->records_ahead,
+                        retention_after(a->retention, now_ms, DAY_MS));
+    a->tidy_ms = mono_ms + (more ? TIDY_AGAIN_MS : TIDY_MS);
 }
 
 void acts_flush(struct acts *a)

@@ -351,18 +351,6 @@ static bool is_new(struct control *c, char **stored, char why[200])
     return false;
 }
 
-/* Leaves the audit row, and the record of its key. An error that the same request might not
- * have later is not stored. */
-static void record(struct control *c, const json_t *doc, bool failed,
-                   const char *why)
-{
-    bool stored = !failed || failure == CONTROL_REFUSED ||
-                  failure == CONTROL_NOT_FOUND;
-
-    if (c->acts)
-        acts_done(c->acts, &c->act, failed ? why : "done", stored ? doc : NULL);
-}
-
 /* Finds the command and reads who asks; NULL: `why` says what is wrong. */
 static const struct control_command *
 read_request(struct control *c, json_t *doc, void **self, char why[200])
@@ -420,8 +408,13 @@ static json_t *handle(struct control *c, json_t *request, char **stored)
     if (reply)
         check_reply(c->act.spec, reply);
     doc = reply_doc(reply, failure, why);
-    if (c->act.spec->flags & COMMAND_ACTS)
-        record(c, doc, !reply, why);
+    /* An error that the same request might not have later is not stored. */
+    if (c->acts && c->act.spec->flags & COMMAND_ACTS)
+        acts_done(c->acts, &c->act, reply ? "done" : why,
+                  reply || failure == CONTROL_REFUSED ||
+                          failure == CONTROL_NOT_FOUND
+                      ? doc
+                      : NULL);
     return doc;
 }
 

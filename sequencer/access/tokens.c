@@ -1,6 +1,7 @@
 /* tokens: stores the tokens of the HTTP API, and replies to the commands about them. */
 #include "tokens.h"
 #include "clock.h"
+#include "encoding.h"
 #include "json_text.h"
 #include "log.h"
 #include "row.h"
@@ -276,34 +277,20 @@ json_t *tokens_revoke(void *self, json_t *args, char why[200])
     return out;
 }
 
-static bool read_digest(const char *text, uint8_t out[SHA256_BYTES])
-{
-    for (int i = 0; i < SHA256_BYTES; i++) {
-        unsigned byte;
-
-        if (strspn(text + 2 * i, "0123456789abcdef") < 2 ||
-            sscanf(text + 2 * i, "%2x", &byte) != 1)
-            return false;
-        out[i] = (uint8_t)byte;
-    }
-    return true;
-}
-
 json_t *tokens_check(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
     struct tokens *t = q->tokens;
     int64_t now_ms = q->d.loop.now_ms, ago_ms;
+    const char *hex = json_string_value(json_object_get(args, "sha256"));
     uint8_t digest[SHA256_BYTES];
     struct token_row row;
     json_t *out = json_null();
     char *used = NULL;
 
-    if (!read_digest(json_string_value(json_object_get(args, "sha256")),
-                     digest)) {
+    if (encoding_hex(wire_text(hex), digest, sizeof digest) != sizeof digest) {
         control_fail(why, CONTROL_INVALID,
-                     "args.sha256: 64 hexadecimal digits in lower case are "
-                     "needed");
+                     "args.sha256: 64 hexadecimal digits are needed");
         return NULL;
     }
     bind_blob(t->check, 1, (struct bytes){digest, sizeof digest});

@@ -27,10 +27,11 @@ def raw(rig, process, question):
 
 def asks(process):
     """What this process can be asked, from the declarations."""
-    tables = [ROOT / "lib" / "commands" / f"{kind}_commands.c"
-              for kind in ("every", process.split("-")[0])]
-    return {name for table in tables
-            for name in re.findall(r'\.name = "(\w+)",', table.read_text())}
+    tables = (ROOT / "lib" / "commands").glob("*_commands.c")
+    kinds = ("every", process.split("-")[0])
+    return {name for table in tables for name, kind in re.findall(
+        r'\.name = "(\w+)",\s*\.process = "(\w+)"', table.read_text())
+        if kind in kinds}
 
 
 class Control(RigTest):

@@ -1,6 +1,7 @@
 """P1, P2, P3, P4, P6, P7: this version continues the databases of each released version, as
 a power cut left them (tests/golden/stores)."""
 
+import hashlib
 import json
 import pathlib
 import sys
@@ -37,6 +38,7 @@ class Upgrade(RigTest):
         self.is_of_this_version(rig)
         self.what_waited_is_delivered(rig)
         self.dead_letters_can_be_retried(rig)
+        self.tokens_and_audit_rows_are_kept(rig)
         self.numbers_go_on(rig)
         self.what_is_missing_is_still_waited_for(rig)
         self.a_duplicate_is_recognised(rig)
@@ -91,6 +93,17 @@ class Upgrade(RigTest):
         wait_for(lambda: {row["state"] for row in rig.cli("dlq")[0]
                           if row["id"] in self.facts["dead"].values()} <= {"recovered"},
                  what="the dead letters to be recovered")
+
+    def tokens_and_audit_rows_are_kept(self, rig):
+        if "token" not in self.facts:
+            return  # this version had none
+        token = self.facts["token"]
+        digest = hashlib.sha256(token["text"].encode()).hexdigest()
+        found = rig.ask("sequencer", "token_check", sha256=digest)["token"]
+        self.assertEqual(found["id"], token["id"])
+        for process, commands in self.facts["acts"].items():
+            rows = {r["command"] for r in rig.ask(process, "audit")["audit"]}
+            self.assertLessEqual(set(commands), rows)
 
     def numbers_go_on(self, rig):
         event = rig.accept(rig.plane_body("ws-1"))

@@ -78,8 +78,8 @@ static const struct command_spec add_spec = {
     .name = "add", .args = add_args, .reply = {.type = VALUE_ANY}};
 static const struct command_spec look_spec = {.name = "look",
                                               .reply = {.type = VALUE_ANY}};
-static const struct command_spec fill_spec = {.name = "fill",
-                                              .reply = {.type = VALUE_ANY}};
+static const struct command_spec fill_spec = {
+    .name = "fill", .reply = {.type = VALUE_ANY}, .flags = COMMAND_ACTS};
 
 /* With space for more than any process has. */
 static struct control_command commands[65] = {
@@ -460,13 +460,28 @@ static void replies_that_take_long_take_a_turn_each(void **state)
 
 static void a_request_of_a_rolled_back_turn_gets_an_error(void **state)
 {
+    static const char fill[] =
+        "{\"v\":1,\"ask\":\"fill\",\"by\":{\"actor\":\"token "
+        "a\",\"owner\":\"tok_a\",\"key\":\"k\",\"digest\":"
+        "\"0000000000000000000000000000000000000000000000000000000000000000\"}"
+        "}";
     pid_t pid = BEGIN("-c", config);
-    char why[200] = "";
+    char why[200] = "", *text;
     json_t *a;
 
     (void)state;
-    assert_null(ask_for("fill", NULL, why));
-    assert_non_null(strstr(why, "disk is full"));
+    for (int i = 0; i < 2; i++) { /* its key stays unused */
+        text = raw(fill, strlen(fill));
+        assert_non_null(strstr(text, "\"code\":\"disk_full\""));
+        assert_non_null(strstr(text, "disk is full"));
+        free(text);
+    }
+    a = ask_for("audit", NULL, why);
+    assert_int_equal(json_array_size(json_object_get(a, "audit")), 0);
+    json_decref(a);
+    a = ask_for("reload", NULL, why); /* a full disk does not undo it */
+    assert_non_null(a);
+    json_decref(a);
     a = ask_for("status", NULL, why); /* and it goes on */
     assert_non_null(a);
     json_decref(a);

@@ -7,7 +7,7 @@ on its disk when its power failed. See README.md here.
 Content in every state: delivered events, deliveries that are in flight, wait for a retry
 (one with a retry policy of its own) and wait behind another one in their lane, dead letters (one retried and dead again, one
 resolved), an event that is held because numbers are missing, duplicates, idempotency keys,
-refused requests, and requests that the sequencer had not taken. Beside the databases, with
+refused requests, a token, audit rows, and requests that the sequencer had not taken. Beside the databases, with
 their logs as kill -9 left them: the configuration, and facts.json, which says what is there.
 """
 
@@ -126,6 +126,10 @@ def fill(rig):
     assert code == 0
     facts["dead"] = {event: dead_letters[event] for event in refused[:2]}
     facts["resolved"] = [dead_letters[refused[2]]]
+    made, code = rig.cli("tokens", "create", "ops", "--role", "operator")
+    assert code == 0
+    facts["token"] = {"id": made["id"], "text": made["token"]}
+    facts["acts"] = {"dlqd": ["dlq_resolve", "dlq_retry"], "sequencer": ["token_create"]}
     for workspace, count in (("down", 2), ("lane", 3), ("slow", 2)):
         for _ in range(count):
             facts["waiting"][accepted(f"ws-{workspace}")] = workspace
