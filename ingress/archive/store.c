@@ -229,20 +229,6 @@ struct doomed {
     char event_id[EVENT_ID_BYTES + 1];
 };
 
-/* Entries of ids made from time stay, because other ids are found by them; store_ids_cut()
- * deletes them later. */
-static void drop_row(struct store *s, const struct doomed *d)
-{
-    store_ids_drop(&s->ids, d->event_id);
-    bind_i64(s->drop, 1, d->n);
-    db_run(s->db, s->drop);
-    if (!d->head)
-        return;
-    bind_i64(s->head_drop, 1, d->head);
-    bind_i64(s->head_drop, 2, d->n);
-    db_run(s->db, s->head_drop);
-}
-
 /* Finds the rows to delete; moves `*at` on. */
 static int find_doomed(struct store *s, const char *source, int64_t *at,
                        int64_t handed_n, int64_t bytes, struct doomed *doomed)
@@ -279,8 +265,20 @@ int64_t store_purge_source(struct store *s, const char *source, int64_t *at,
     bind_i64(s->oldest, 2, max_n);
     bind_i64(s->oldest, 3, count);
     n = find_doomed(s, source, at, handed_n, bytes, doomed);
-    for (int i = 0; i < n; i++)
-        drop_row(s, &doomed[i]);
+    for (int i = 0; i < n; i++) {
+        const struct doomed *d = &doomed[i];
+
+        /* Entries of ids made from time stay, because other ids are found by them;
+         * store_ids_cut() deletes them later. */
+        store_ids_drop(&s->ids, d->event_id);
+        bind_i64(s->drop, 1, d->n);
+        db_run(s->db, s->drop);
+        if (!d->head)
+            continue;
+        bind_i64(s->head_drop, 1, d->head);
+        bind_i64(s->head_drop, 2, d->n);
+        db_run(s->db, s->head_drop);
+    }
     free(doomed);
     return db_full(s->db) ? 0 : n;
 }

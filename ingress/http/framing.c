@@ -1,20 +1,13 @@
 /* framing: reads the bytes of a chunked body, one state after the other. */
 #include "framing.h"
+#include "sha256.h"
 #include <stdbool.h>
 
 enum { DIGITS_MAX = 16 };
 
-static int hex(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 static enum framing_state size(struct framing *f, char c)
 {
-    int digit = hex(c);
+    int digit = hex_digit(c);
 
     if (digit >= 0 && f->digits < DIGITS_MAX) {
         f->digits++;

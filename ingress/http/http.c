@@ -340,18 +340,6 @@ static void pack_headers(struct request *r, const struct head *head)
     }
 }
 
-/* Whether to read a refused request to its end before the response. libmicrohttpd closes the
- * connection after a response that precedes the end, so it precedes it only if the length of the
- * body is unclear, if it is too much to discard, or if the client asks first (Expect). */
-static bool read_on(enum response a, const struct head_facts *facts)
-{
-    bool body = facts->chunked || facts->length > 0;
-
-    if (response_facts(a)->closes && a != RESPONSE_STOPPING)
-        return false;
-    return !(body && facts->expects) && facts->length <= DISCARD_MAX_BYTES;
-}
-
 /* The message of RESPONSE_HEAD_TOO_LARGE names both. */
 _Static_assert(HEAD_MAX_BYTES == 16 * 1024 && HEAD_MAX_COUNT == 128,
                "adapt the message");
@@ -397,6 +385,7 @@ static enum MHD_Result begin(struct http *h, struct MHD_Connection *c,
                              struct request *r)
 {
     struct head_facts facts;
+    bool body;
 
     r->begun = true;
     r->response = judge(h, c, r, &facts);
@@ -408,8 +397,15 @@ static enum MHD_Result begin(struct http *h, struct MHD_Connection *c,
     if (!r->response)
         return MHD_YES;
     refused(h, r);
-    return read_on(r->response, &facts) ? MHD_YES
-                                        : send_response(h, c, r, r->response);
+    /* Read it to its end before the response, because libmicrohttpd closes the connection after
+     * a response that precedes the end; except if the length of the body is unclear, if it is
+     * too much to discard, or if the client asks first (Expect). */
+    body = facts.chunked || facts.length > 0;
+    if ((response_facts(r->response)->closes &&
+         r->response != RESPONSE_STOPPING) ||
+        (body && facts.expects) || facts.length > DISCARD_MAX_BYTES)
+        return send_response(h, c, r, r->response);
+    return MHD_YES;
 }
 
 static enum MHD_Result more(struct http *h, struct request *r,

@@ -162,25 +162,12 @@ static void count_events(struct ingress *g, const struct request *r,
                         count, g->daemon.loop.turn_us);
 }
 
-/* Respond to a provider's handshake at once; it is not an event. RESPONSE_NONE: it is not a
- * handshake. */
-static enum response shake_hands(struct request *r, const struct source *source)
-{
-    const char *key = source->secrets.items[r->secret];
-
-    if (!handshake_response(source->verify.handshake,
-                            (struct bytes){key, strlen(key)}, request_body(r),
-                            &r->own_body, &r->own_type))
-        return RESPONSE_NONE;
-    r->own_status = r->own_body.len ? 200 : 204;
-    return RESPONSE_HANDSHAKE;
-}
-
 /* The configuration may have changed while the body came, so the source is looked up again. */
 static enum response take_hook(struct ingress *g, struct request *r)
 {
     const struct source *source = settings_source(g->daemon.settings,
                                                   r->source);
+    const char *key;
     enum verification v;
 
     if (!source)
@@ -192,7 +179,14 @@ static enum response take_hook(struct ingress *g, struct request *r)
     if (!within(g, r, &source->rate_limit, 1))
         return RESPONSE_RATE_LIMITED;
     count_events(g, r, &source->rate_limit, 1);
-    return shake_hands(r, source);
+    /* Respond to a provider's handshake at once; it is not an event. */
+    key = source->secrets.items[r->secret];
+    if (!handshake_response(source->verify.handshake,
+                            (struct bytes){key, strlen(key)}, request_body(r),
+                            &r->own_body, &r->own_type))
+        return RESPONSE_NONE;
+    r->own_status = r->own_body.len ? 200 : 204;
+    return RESPONSE_HANDSHAKE;
 }
 
 enum response admission_pass(struct ingress *g, struct request *r,

@@ -224,18 +224,6 @@ static void committed(struct ingress *g, struct request *r)
             rejects_note(&g->rejects, g, r, RESPONSE_KEY_REUSED);
 }
 
-static void respond_broken_off(struct ingress *g, struct request *r,
-                               enum response a)
-{
-    r->retry_after_s = response_facts(a)->retry_after_s;
-    rejects_note(&g->rejects, g, r, a);
-    log_warn(NULL,
-             "a batch was stored partly; its response lists the stored lines",
-             LS("reason", response_facts(a)->reason), LO("source", r->source),
-             LS("client", r->remote), LI("lines", r->lines->count),
-             LI("stored", r->lines->good));
-}
-
 void batch_respond(struct ingress *g, struct request *r, enum response a)
 {
     struct lines *l = r->lines;
@@ -252,8 +240,16 @@ void batch_respond(struct ingress *g, struct request *r, enum response a)
     lines_print(l, &r->own_body);
     r->own_type = "application/x-ndjson";
     r->event_count = (int64_t)l->good;
-    if (a != RESPONSE_ACCEPTED && l->good)
-        respond_broken_off(g, r, a);
+    if (a != RESPONSE_ACCEPTED && l->good) {
+        r->retry_after_s = response_facts(a)->retry_after_s;
+        rejects_note(&g->rejects, g, r, a);
+        log_warn(
+            NULL,
+            "a batch was stored partly; its response lists the stored lines",
+            LS("reason", response_facts(a)->reason), LO("source", r->source),
+            LS("client", r->remote), LI("lines", l->count),
+            LI("stored", l->good));
+    }
     if (l->good)
         r->own_status = l->good < l->count ? 207 : 200;
     else if (a == RESPONSE_ACCEPTED)

@@ -13,22 +13,6 @@ enum {
     SLACK_US = 20 * 1000,
 };
 
-static int64_t clamp(int64_t v, int64_t min, int64_t max)
-{
-    return v < min ? min : v > max ? max : v;
-}
-
-/* Measure only while events wait: a sequencer without work shows nothing about its speed. */
-static void measure(struct intake_rate *p, const struct intake_rate_facts *f)
-{
-    int64_t took_ms = f->now_ms - p->looked_ms, now;
-
-    if (!p->looked_ms || f->cursor < p->cursor || !f->backlog)
-        return;
-    now = (int64_t)(f->cursor - p->cursor) * SECOND_MS / took_ms;
-    p->per_s += p->per_s ? (now - p->per_s) / SMOOTHING : now;
-}
-
 /* Turn on above the target, off below half of it. In between, the permitted rate brings the
  * wait back to the target: it is half of the measured rate at twice the target, five quarters
  * below it. */
@@ -48,7 +32,10 @@ static void decide(struct intake_rate *p, const struct intake_rate_facts *f)
         return;
     }
     p->allowed = rate * f->target_ms / (p->wait_ms > 0 ? p->wait_ms : 1);
-    p->allowed = clamp(p->allowed, rate / 2, rate + rate / 4);
+    if (p->allowed < rate / 2)
+        p->allowed = rate / 2;
+    else if (p->allowed > rate + rate / 4)
+        p->allowed = rate + rate / 4;
     if (p->allowed < 1)
         p->allowed = 1;
 }
@@ -57,7 +44,13 @@ void intake_rate_look(struct intake_rate *p, const struct intake_rate_facts *f)
 {
     if (p->looked_ms && f->now_ms - p->looked_ms < LOOK_MS)
         return;
-    measure(p, f);
+    /* Measure only while events wait: a sequencer without work shows nothing about its speed. */
+    if (p->looked_ms && f->cursor >= p->cursor && f->backlog) {
+        int64_t took_ms = f->now_ms - p->looked_ms;
+        int64_t now = (int64_t)(f->cursor - p->cursor) * SECOND_MS / took_ms;
+
+        p->per_s += p->per_s ? (now - p->per_s) / SMOOTHING : now;
+    }
     p->looked_ms = f->now_ms;
     p->cursor = f->cursor;
     decide(p, f);

@@ -141,14 +141,6 @@ static bool is_blank(struct bytes text)
     return true;
 }
 
-static struct line *add(struct lines *l, struct bytes text, size_t number)
-{
-    if (l->count % 64 == 0)
-        l->items = gr_realloc(l->items, (l->count + 64) * sizeof *l->items);
-    l->items[l->count] = (struct line){.text = text, .number = number};
-    return &l->items[l->count++];
-}
-
 static void judge(const struct settings *s, const struct producer *p,
                   struct lines *l, struct line *line)
 {
@@ -218,7 +210,11 @@ enum lines_step lines_read(struct lines *l, const struct settings *s,
             continue;
         if (l->count == LINES_MAX_COUNT)
             return LINES_TOO_MANY;
-        judge(s, p, l, add(l, text, l->read_lines));
+        if (l->count % 64 == 0)
+            l->items = gr_realloc(l->items, (l->count + 64) * sizeof *l->items);
+        l->items[l->count] = (struct line){.text = text,
+                                           .number = l->read_lines};
+        judge(s, p, l, &l->items[l->count++]);
         --*count;
     }
     return l->read_bytes < body.n ? LINES_MORE : LINES_END;

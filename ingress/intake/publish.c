@@ -76,46 +76,28 @@ enum response publish_malformed(struct request *r, const char *field,
     return RESPONSE_EVENT_MALFORMED;
 }
 
-static bool find_key(const struct request *r, struct bytes *key, int *count)
-{
-    *key = (struct bytes){"", 0};
-    return headers_get(request_head(r), "Idempotency-Key", key, count);
-}
-
-static enum response take_one(struct ingress *g, struct request *r,
-                              const struct producer *p)
-{
-    struct bytes key;
-    int count = 0;
-
-    if (find_key(r, &key, &count) &&
-        (count != 1 || !key.n || key.n > PUBLISHED_TEXT_MAX_BYTES))
-        return publish_malformed(r, "Idempotency-Key",
-                                 "must be sent once, with 1 to 255 bytes");
-    return line_judge(g->daemon.settings, p, request_body(r), key, 0,
-                      r->event_id, &r->own_body);
-}
-
-/* The lines of a batch are judged later, in pieces. */
-static enum response take_batch(struct request *r)
-{
-    struct bytes key;
-    int count;
-
-    if (find_key(r, &key, &count))
-        return publish_malformed(
-            r, "Idempotency-Key",
-            "is not allowed for a batch: set id in each line");
-    r->lines = lines_new();
-    return RESPONSE_NONE;
-}
-
 /* The configuration may have changed while the body came. */
 enum response publish_take(struct ingress *g, struct request *r, bool batch)
 {
     const struct producer *p = settings_producer(g->daemon.settings, r->source);
+    struct bytes key = {"", 0};
+    bool has_key;
+    int count = 0;
 
     if (!p)
         return RESPONSE_TOKEN_UNKNOWN;
-    return batch ? take_batch(r) : take_one(g, r, p);
+    has_key = headers_get(request_head(r), "Idempotency-Key", &key, &count);
+    if (batch) {
+        if (has_key)
+            return publish_malformed(
+                r, "Idempotency-Key",
+                "is not allowed for a batch: set id in each line");
+        r->lines = lines_new(); /* judged later, in pieces */
+        return RESPONSE_NONE;
+    }
+    if (has_key && (count != 1 || !key.n || key.n > PUBLISHED_TEXT_MAX_BYTES))
+        return publish_malformed(r, "Idempotency-Key",
+                                 "must be sent once, with 1 to 255 bytes");
+    return line_judge(g->daemon.settings, p, request_body(r), key, 0,
+                      r->event_id, &r->own_body);
 }

@@ -74,19 +74,6 @@ static void drop_first(struct rejects *j, struct rejects_of *s)
 
 /* ---- note ---- */
 
-/* Keep the complete body of a request that was refused for what the client did. A request that
- * we failed to store, the client sends again. */
-static void keep_body(struct rejects *j, struct reject *e,
-                      const struct request *r, enum response a)
-{
-    if (!r->received_ms || !r->body.len || response_facts(a)->status >= 500 ||
-        j->waiting_bytes + (int64_t)r->body.len > BODIES_WAITING_BYTES)
-        return;
-    buf_init(&e->body, r->body.len);
-    buf_put(&e->body, r->body.data, r->body.len);
-    j->waiting_bytes += (int64_t)e->body.len;
-}
-
 /* Keep the first two kilobytes of headers: whole headers only, and masked as they are shown,
  * since the reason of the refusal is known without the secrets. */
 static void keep_headers(struct reject *e, const struct mask *m,
@@ -199,7 +186,14 @@ void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
     ulid_next(&g->ids, e->at_ms, e->id + 4);
     keep_head(e, g, r);
     find_delivery_id(e, g, r);
-    keep_body(j, e, r, a);
+    /* The complete body of a request that was refused for what the client did. A request that
+     * ingress failed to store, the client sends again. */
+    if (r->received_ms && r->body.len && response_facts(a)->status < 500 &&
+        j->waiting_bytes + (int64_t)r->body.len <= BODIES_WAITING_BYTES) {
+        buf_init(&e->body, r->body.len);
+        buf_put(&e->body, r->body.data, r->body.len);
+        j->waiting_bytes += (int64_t)e->body.len;
+    }
     STAILQ_INSERT_TAIL(&s->waiting, e, link);
     if (++s->count > REJECTS_KEPT)
         drop_first(j, s);

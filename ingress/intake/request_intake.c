@@ -88,18 +88,6 @@ static void log_event(struct ingress *g, const struct request *r)
     buf_fini(&id);
 }
 
-static void log_accepted(struct ingress *g, const struct request *r)
-{
-    if (!r->lines && log_has_capacity(LEVEL_INFO))
-        log_event(g, r);
-    for (size_t i = 0; r->lines && i < r->lines->count; i++)
-        if (!r->lines->items[i].refusal && log_has_capacity(LEVEL_INFO))
-            log_info(r->lines->items[i].event_id, "accepted",
-                     LS("source", r->source), LS("client", r->remote),
-                     LI("body_bytes", r->lines->items[i].text.n),
-                     LI("duration_ms", mono_ms() - r->taken_ms));
-}
-
 static void responded(void *self, const struct request *r, enum response a)
 {
     struct ingress *g = self;
@@ -112,7 +100,14 @@ static void responded(void *self, const struct request *r, enum response a)
         series_add(METRIC_SERIES(g->daemon.metrics, FAMILY_ACCEPTED, r->source),
                    r->event_count);
         g->counts[COUNT_ACCEPTED_BYTES] += (int64_t)r->body.len;
-        log_accepted(g, r);
+        if (!r->lines && log_has_capacity(LEVEL_INFO))
+            log_event(g, r);
+        for (size_t i = 0; r->lines && i < r->lines->count; i++)
+            if (!r->lines->items[i].refusal && log_has_capacity(LEVEL_INFO))
+                log_info(r->lines->items[i].event_id, "accepted",
+                         LS("source", r->source), LS("client", r->remote),
+                         LI("body_bytes", r->lines->items[i].text.n),
+                         LI("duration_ms", mono_ms() - r->taken_ms));
     }
     if (a == RESPONSE_HANDSHAKE)
         log_info(NULL, "handshake of the provider completed",
@@ -218,22 +213,17 @@ static void store(struct ingress *g, struct request *r, int64_t *bytes)
     g->intake.stored_count += r->event_count;
 }
 
-/* How many requests to store in this turn: half of all at ingress, those just responded to
- * included, as their clients return at once. While one half is committed, the other is read.
- * With all in one commit there would be nothing to do beside it. */
-static int64_t share(const struct intake *t)
-{
-    int64_t half = (t->pending_count + t->responded_count + 1) / 2;
-
-    return half < GROUP_COUNT ? GROUP_COUNT : half;
-}
-
 static void store_pending(struct ingress *g)
 {
     struct intake *t = &g->intake;
-    int64_t max = g->intake_rate.on ? t->pending_count : share(t);
-    int64_t bytes = TURN_MAX_BYTES;
+    int64_t half = (t->pending_count + t->responded_count + 1) / 2;
+    int64_t max = t->pending_count, bytes = TURN_MAX_BYTES;
 
+    /* Store half of all requests at ingress, those just responded to included, as their clients
+     * return at once. While one half is committed, the other is read. With all in one commit
+     * there would be nothing to do beside it. */
+    if (!g->intake_rate.on)
+        max = half < GROUP_COUNT ? GROUP_COUNT : half;
     if (max > TURN_MAX_COUNT)
         max = TURN_MAX_COUNT;
     for (; max && !TAILQ_EMPTY(&t->pending) && bytes > 0 &&

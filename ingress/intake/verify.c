@@ -260,25 +260,6 @@ static bool make_url(struct judging *j, bool port)
     return !j->url.failed;
 }
 
-static enum verification find_id(struct judging *j)
-{
-    const struct expr *e = j->v->id.kind != EXPR_NONE ? &j->v->id
-                                                      : &j->source->id;
-
-    if (!signature_signs(j->v->signed_content, "id"))
-        return VERDICT_HOLDS;
-    return look(j, e, &j->found[2], &j->signing.id, VERDICT_ID_MISSING,
-                VERDICT_ID_MALFORMED);
-}
-
-static enum verification find_token(struct judging *j)
-{
-    if (!signature_signs(j->v->signed_content, "token"))
-        return VERDICT_HOLDS;
-    return look(j, &j->v->token, &j->found[3], &j->signing.token,
-                VERDICT_SIGNATURE_MISSING, VERDICT_SIGNATURE_MALFORMED);
-}
-
 /* A digest of the body that is part of the signed content must be correct. */
 static enum verification check_digest(struct judging *j)
 {
@@ -352,10 +333,15 @@ static enum verification judge(struct judging *j, int *secret)
         verdict = read_signatures(j, value);
     if (verdict == VERDICT_HOLDS && has_time(j->v) && first)
         verdict = find_time(j);
-    if (verdict == VERDICT_HOLDS)
-        verdict = find_id(j);
-    if (verdict == VERDICT_HOLDS)
-        verdict = find_token(j);
+    if (verdict == VERDICT_HOLDS && signature_signs(j->v->signed_content, "id"))
+        verdict = look(j,
+                       j->v->id.kind != EXPR_NONE ? &j->v->id : &j->source->id,
+                       &j->found[2], &j->signing.id, VERDICT_ID_MISSING,
+                       VERDICT_ID_MALFORMED);
+    if (verdict == VERDICT_HOLDS &&
+        signature_signs(j->v->signed_content, "token"))
+        verdict = look(j, &j->v->token, &j->found[3], &j->signing.token,
+                       VERDICT_SIGNATURE_MISSING, VERDICT_SIGNATURE_MALFORMED);
     if (verdict == VERDICT_HOLDS)
         verdict = check_digest(j);
     if (verdict == VERDICT_HOLDS)

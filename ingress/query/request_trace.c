@@ -30,19 +30,6 @@ static char *received_text(struct ingress *g, const struct archived *row)
         producer ? "token" : "secret", (long long)row->secret + 1);
 }
 
-/* An event that is in the archive under another id only: made by a replay, or one of a request
- * of several. */
-static json_t *replayed_only(struct ingress *g, const char *id, char why[200])
-{
-    json_t *replays = json_array();
-
-    if (replay_timeline(g, id, replays))
-        return json_pack("{s:s,s:o}", "id", id, "timeline", replays);
-    control_fail(why, CONTROL_NOT_FOUND, "the archive has no event %.40s", id);
-    json_decref(replays);
-    return NULL;
-}
-
 json_t *trace_event(void *self, json_t *args, char why[200])
 {
     struct ingress *g = self;
@@ -53,8 +40,16 @@ json_t *trace_event(void *self, json_t *args, char why[200])
     bool handed_on;
     char *what;
 
-    if (!store_find(&g->store, id, &row))
-        return replayed_only(g, id, why);
+    if (!store_find(&g->store, id, &row)) {
+        /* Perhaps under another id only: made by a replay, or one of a request of several. */
+        timeline = json_array();
+        if (replay_timeline(g, id, timeline))
+            return json_pack("{s:s,s:o}", "id", id, "timeline", timeline);
+        control_fail(why, CONTROL_NOT_FOUND, "the archive has no event %.40s",
+                     id);
+        json_decref(timeline);
+        return NULL;
+    }
     handed_on = (uint64_t)row.n <= links_cursor(g->daemon.links, SEQUENCER);
     what = received_text(g, &row);
     timeline = json_pack("[{s:o,s:s,s:o}]", "at", json_time(row.received_ms),

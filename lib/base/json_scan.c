@@ -1,6 +1,7 @@
 /* json_scan: walks a JSON text along a pointer. */
 #include "json_scan.h"
 #include "json_text.h"
+#include "sha256.h"
 #include <endian.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -53,21 +54,13 @@ static void skip_blanks(struct scan *s)
 
 /* ---- strings ---- */
 
-static int hex_digit(unsigned char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 'a' - 'A';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The four digits after \u; -1: they are missing. */
 static int code_unit(struct scan *s)
 {
     int unit = 0;
 
     for (int i = 0; i < 4; i++) {
-        int digit = s->p < s->end ? hex_digit(*s->p) : -1;
+        int digit = s->p < s->end ? hex_digit((char)*s->p) : -1;
 
         if (digit < 0)
             return -1;

@@ -32,3 +32,11 @@ void hex_put(const void *p, size_t n, struct buf *out)
         *to++ = digits[from[i] & 15];
     }
 }
+
+int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 'a' - 'A';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}

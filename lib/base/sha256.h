@@ -13,4 +13,7 @@ void sha256(struct bytes text, uint8_t out[SHA256_BYTES]);
 /* Appends two digits, in lower case, for each byte. */
 void hex_put(const void *p, size_t n, struct buf *out);
 
+/* The value of a hexadecimal digit in either letter case, else -1. */
+int hex_digit(char c);
+
 #endif

@@ -1,20 +1,13 @@
 /* encoding: strict decoders of hexadecimal and base64, and the reading of key files. */
 #include "encoding.h"
 #include "alloc.h"
+#include "sha256.h"
 #include <openssl/bio.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 32;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 int encoding_hex(struct bytes text, uint8_t *out, size_t max)
 {
@@ -32,17 +25,10 @@ int encoding_hex(struct bytes text, uint8_t *out, size_t max)
     return (int)(text.n / 2);
 }
 
-static int base64_digit(char c)
-{
-    static const char digits[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = c ? strchr(digits, c) : NULL;
-
-    return at ? (int)(at - digits) : -1;
-}
-
 int encoding_base64(struct bytes text, uint8_t *out, size_t max)
 {
+    static const char alphabet[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const char *p = text.p;
     size_t digits = text.n, n = 0;
     uint32_t held = 0;
@@ -53,11 +39,11 @@ int encoding_base64(struct bytes text, uint8_t *out, size_t max)
     while (digits && text.n - digits < 2 && p[digits - 1] == '=')
         digits--;
     for (size_t i = 0; i < digits; i++) {
-        int digit = base64_digit(p[i]);
+        const char *at = p[i] ? strchr(alphabet, p[i]) : NULL;
 
-        if (digit < 0)
+        if (!at)
             return -1;
-        held = held << 6 | (uint32_t)digit;
+        held = held << 6 | (uint32_t)(at - alphabet);
         bits += 6;
         if (bits < 8)
             continue;
