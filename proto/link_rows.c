@@ -98,23 +98,21 @@ static void read_out(struct links *h)
     sqlite3_finalize(s);
 }
 
-static void forget_in(struct link_in *i)
-{
-    i->link = 0;
-    i->n = i->taken = i->lost = i->rewinds = i->unprocessable = 0;
-    i->trying = i->marked = 0;
-    i->tries = 0;
-    i->made = false;
-    i->epochs.count = 0;
-    i->dirty = i->ack_pending = i->gap = false;
-}
-
 static void read_in(struct links *h)
 {
     sqlite3_stmt *s = NULL;
 
-    for (size_t k = 0; k < h->in_count; k++)
-        forget_in(h->in[k]);
+    for (size_t k = 0; k < h->in_count; k++) {
+        struct link_in *i = h->in[k];
+
+        i->link = 0;
+        i->n = i->taken = i->lost = i->rewinds = i->unprocessable = 0;
+        i->trying = i->marked = 0;
+        i->tries = 0;
+        i->made = false;
+        i->epochs.count = 0;
+        i->dirty = i->ack_pending = i->gap = false;
+    }
     sqlite3_prepare_v2(db_handle(h->db),
                        "SELECT link, peer, inbox, n, lost, set_back, "
                        "unprocessable, trying, tries FROM link_in",

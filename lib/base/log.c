@@ -145,30 +145,26 @@ static void put_plain_text(struct buf *b, const char *s)
         put_json_text(b, s);
 }
 
-static void put_text(struct buf *b, const char *text)
-{
-    char *start = NULL;
-
-    if (strlen(text) > VALUE_MAX_BYTES)
-        text = start = gr_strndup(text, VALUE_MAX_BYTES);
-    if (out.json)
-        put_json_text(b, text);
-    else
-        put_plain_text(b, text);
-    free(start);
-}
-
 static void put_value(struct buf *b, const struct log_field *f)
 {
-    char at[RFC3339_BYTES];
+    char at[RFC3339_BYTES], *start = NULL;
+    const char *text = f->text;
 
     if (f->kind == LOG_NUMBER) {
         buf_printf(b, "%lld", f->number);
         return;
     }
-    if (f->kind == LOG_TIME)
+    if (f->kind == LOG_TIME) {
         rfc3339(at, f->number);
-    put_text(b, f->kind == LOG_TIME ? at : f->text);
+        text = at;
+    } else if (strlen(text) > VALUE_MAX_BYTES) {
+        text = start = gr_strndup(text, VALUE_MAX_BYTES);
+    }
+    if (out.json)
+        put_json_text(b, text);
+    else
+        put_plain_text(b, text);
+    free(start);
 }
 
 /* false: there is no space for this field in the line. */
@@ -193,14 +189,6 @@ static bool put_field(struct buf *b, struct log_field f)
     return false;
 }
 
-/* Writes the message itself without quotes, even if a path in it has spaces. */
-static void put_words(struct buf *b, const char *what)
-{
-    buf_puts(b, " ");
-    for (; *what; what++)
-        buf_put(b, (unsigned char)*what < ' ' || *what == 0x7f ? " " : what, 1);
-}
-
 static void put_line(struct buf *b, enum log_level level, const char *event,
                      const char *what, const struct log_field *f)
 {
@@ -217,7 +205,10 @@ static void put_line(struct buf *b, enum log_level level, const char *event,
     if (out.json)
         put_field(b, LS("what", what));
     else
-        put_words(b, what);
+        buf_puts(b, " ");
+    /* The message itself stands without quotes, even if a path in it has spaces. */
+    for (; !out.json && *what; what++)
+        buf_put(b, (unsigned char)*what < ' ' || *what == 0x7f ? " " : what, 1);
     for (; f->key; f++)
         if (!put_field(b, *f)) {
             buf_puts(b, out.json ? ",\"cut\":1" : " cut=1");

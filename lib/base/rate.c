@@ -9,20 +9,15 @@ enum {
     US_PER_MS = 1000,
 };
 
-static int64_t unit_ms(const char *unit)
-{
-    if (strcmp(unit, "s") == 0)
-        return SECOND_MS;
-    if (strcmp(unit, "m") == 0)
-        return MINUTE_MS;
-    return strcmp(unit, "h") == 0 ? HOUR_MS : 0;
-}
-
 gr_rc rate_parse(const char *text, struct rate *r, const char **why)
 {
     size_t digits = strspn(text, "0123456789");
     int64_t count = digits > 0 && digits < 10 ? atoll(text) : 0;
-    int64_t per_ms = text[digits] == '/' ? unit_ms(text + digits + 1) : 0;
+    const char *unit = text + digits;
+    int64_t per_ms = strcmp(unit, "/s") == 0   ? SECOND_MS
+                     : strcmp(unit, "/m") == 0 ? MINUTE_MS
+                     : strcmp(unit, "/h") == 0 ? HOUR_MS
+                                               : 0;
 
     *why = "is not a rate; write a number and a unit, such as 50/s, 600/m or "
            "1000/h";

@@ -238,19 +238,12 @@ void profile_fill(struct source *source)
 
 /* ---- what an event is ---- */
 
-static bool has_control(const char *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)p[i] < ' ' || p[i] == 127)
-            return true;
-    return false;
-}
-
 /* These strings become header values, columns and JSON. */
 static const char *wrong_text(const char *p, size_t n)
 {
-    if (has_control(p, n))
-        return "the value has control characters";
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)p[i] < ' ' || p[i] == 127)
+            return "the value has control characters";
     return utf8_valid((struct bytes){p, n}) ? NULL : "the value is not UTF-8";
 }
 

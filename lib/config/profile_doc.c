@@ -210,18 +210,6 @@ static void put_fields(struct buf *out, const struct source *s)
     put_replays(out, s);
 }
 
-static void put_forwarded(struct buf *out, const struct string_list *l)
-{
-    if (!l->count)
-        return;
-    buf_puts(out, "- **forwarded to endpoints**: ");
-    for (size_t i = 0; i < l->count; i++) {
-        buf_puts(out, i ? ", " : "");
-        put_code(out, l->items[i]);
-    }
-    buf_puts(out, "\n");
-}
-
 void profile_describe(const struct profile *p, struct buf *out)
 {
     struct profile_words w = profile_words(p);
@@ -235,7 +223,14 @@ void profile_describe(const struct profile *p, struct buf *out)
         put_verified(out, &s->verify);
         buf_puts(out, "\n");
         put_fields(out, s);
-        put_forwarded(out, &s->forward_headers);
+        if (s->forward_headers.count)
+            buf_puts(out, "- **forwarded to endpoints**: ");
+        for (size_t i = 0; i < s->forward_headers.count; i++) {
+            buf_puts(out, i ? ", " : "");
+            put_code(out, s->forward_headers.items[i]);
+        }
+        if (s->forward_headers.count)
+            buf_puts(out, "\n");
     }
     put_line(out, "after a response that is not 2xx", w.failure);
     put_line(out, "note", w.notes);

@@ -220,18 +220,12 @@ const struct conf_type conf_as_url = {
 
 /* ---- address:port ---- */
 
-static bool is_address(const char *text)
-{
-    struct in_addr a;
-
-    return strcmp(text, "localhost") == 0 || inet_pton(AF_INET, text, &a) == 1;
-}
-
 /* The host of "host:port" or "[host]:port", or NULL. */
 static char *listen_host(const char *text)
 {
     const char *colon = strrchr(text, ':');
     size_t n = colon ? (size_t)(colon - text) : 0;
+    struct in_addr a;
     char *host;
 
     if (!colon || !is_port(colon + 1))
@@ -239,7 +233,7 @@ static char *listen_host(const char *text)
     if (n > 2 && text[0] == '[' && text[n - 1] == ']')
         return is_ipv6(text + 1, n - 2) ? gr_strndup(text + 1, n - 2) : NULL;
     host = gr_strndup(text, n);
-    if (is_address(host))
+    if (strcmp(host, "localhost") == 0 || inet_pton(AF_INET, host, &a) == 1)
         return host;
     free(host);
     return NULL;

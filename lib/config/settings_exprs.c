@@ -113,15 +113,6 @@ static void add_value(const struct conf_value *v, struct where_field *f)
     free(text);
 }
 
-static enum test_kind test_named(const char *word)
-{
-    enum test_kind kind = TEST_PREFIX;
-
-    while (kind < TEST_KINDS && strcmp(test_words[kind], word) != 0)
-        kind++;
-    return kind;
-}
-
 /* {above: 1, below: 5} */
 static void read_tests(const struct conf_value *v, struct where_field *f)
 {
@@ -129,10 +120,12 @@ static void read_tests(const struct conf_value *v, struct where_field *f)
 
     for (size_t i = 0; i < n; i++) {
         struct conf_value pair = conf_pair(v, i);
-        enum test_kind kind = test_named(pair.key);
+        enum test_kind kind = TEST_PREFIX;
         struct conf_near near = {.text = pair.key};
         char hint[100];
 
+        while (kind < TEST_KINDS && strcmp(test_words[kind], pair.key) != 0)
+            kind++;
         for (int k = TEST_PREFIX; k < TEST_KINDS; k++)
             conf_near_try(&near, test_words[k]);
         if (kind == TEST_KINDS) {

@@ -346,20 +346,6 @@ const struct conf_section settings_dedupe = {
     .keys = dedupe_keys,
 };
 
-/* The replay protection in the file must make sense with this scheme. */
-static void check_replays(const struct conf_value *v, const struct source *s)
-{
-    const struct dedupe *d = &s->dedupe;
-
-    if (!d->none && d->replays_ms > 0 && !signed_part_lasts(s))
-        conf_error_key(v, "dedupe",
-                       s->verify.scheme == SCHEME_SHARED_TOKEN
-                           ? "has replays, but this provider does not sign "
-                             "requests: remove replays"
-                           : "has replays, but the signature covers a time, so "
-                             "old requests are refused anyway: remove replays");
-}
-
 static bool key_has(const struct dedupe *d, enum expr_kind kind)
 {
     for (size_t i = 0; i < d->count; i++)
@@ -422,7 +408,13 @@ static void check_source(const struct conf_value *v, void *target)
     }
     check_own_verify(v, s);
     profile_fill(s);
-    check_replays(v, s);
+    if (!s->dedupe.none && s->dedupe.replays_ms > 0 && !signed_part_lasts(s))
+        conf_error_key(v, "dedupe",
+                       s->verify.scheme == SCHEME_SHARED_TOKEN
+                           ? "has replays, but this provider does not sign "
+                             "requests: remove replays"
+                           : "has replays, but the signature covers a time, so "
+                             "old requests are refused anyway: remove replays");
     settings_check_verify(v, s);
 }
 

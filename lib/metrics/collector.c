@@ -35,26 +35,21 @@ struct collector *collector_new(int64_t now_ms, int64_t stale_ms)
     return g;
 }
 
-static void free_series(struct collected *p)
-{
-    for (int i = 0; i < p->label_count; i++) {
-        free(p->keys[i]);
-        free(p->values[i]);
-    }
-    free(p->le);
-    free(p->counts);
-    free(p->count_bases);
-    free(p->past);
-    free(p);
-}
-
 static void free_metric(struct collected_metric *metric)
 {
     struct collected *p;
 
     while ((p = metric->series)) {
         metric->series = p->next;
-        free_series(p);
+        for (int i = 0; i < p->label_count; i++) {
+            free(p->keys[i]);
+            free(p->values[i]);
+        }
+        free(p->le);
+        free(p->counts);
+        free(p->count_bases);
+        free(p->past);
+        free(p);
     }
     free(metric->name);
     free(metric->unit);

@@ -381,17 +381,6 @@ static sqlite3 *open_handle(const char *path)
     return h;
 }
 
-static void set_up(struct db *db, const struct db_schema *schema)
-{
-    char *sizes = gr_printf("PRAGMA page_size = %d; PRAGMA cache_size = -%d",
-                            schema->page_bytes, CACHE_KIB);
-
-    db_exec(db, sizes); /* a page size of 0 changes nothing */
-    free(sizes);
-    db_exec(db, settings_sql);
-    sqlite3_wal_autocheckpoint(db->h, 0);
-}
-
 static void backup_end(struct db *db, bool keep);
 
 struct db *db_open(const char *path, const struct db_schema *schema)
@@ -399,6 +388,7 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     struct db *db = gr_alloc(sizeof *db);
     struct stat st;
     int64_t size_bytes = stat(path, &st) == 0 ? st.st_size : 0;
+    char *sizes;
 
     db->path = gr_strdup(path);
     refuse_strange_wal(path);
@@ -407,7 +397,12 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     db->h = open_handle(path);
     number_of(db, "PRAGMA user_version"); /* perhaps it is not a database */
     refuse_another_kind(db, schema->table);
-    set_up(db, schema);
+    sizes = gr_printf("PRAGMA page_size = %d; PRAGMA cache_size = -%d",
+                      schema->page_bytes, CACHE_KIB);
+    db_exec(db, sizes); /* a page size of 0 changes nothing */
+    free(sizes);
+    db_exec(db, settings_sql);
+    sqlite3_wal_autocheckpoint(db->h, 0);
     if (size_bytes > 0 && size_bytes <= CHECK_BYTES)
         db_check(db->h, path, "PRAGMA integrity_check(1)");
     /* After a crash: if an fsync had failed before, data that the WAL shows may be missing

@@ -192,19 +192,6 @@ void published_fini(struct published *p)
     memset(p, 0, sizeof *p);
 }
 
-/* The first of its `endpoints` that is not in the configuration; or NULL. */
-static const char *unknown_endpoint(const struct settings *s,
-                                    const struct published *p)
-{
-    for (size_t i = 0; i < json_array_size(p->endpoints); i++) {
-        const char *name = json_string_value(json_array_get(p->endpoints, i));
-
-        if (!settings_endpoint(s, name))
-            return name;
-    }
-    return NULL;
-}
-
 /* Names as many of the known ones as fit. */
 static void refuse_policy(const struct settings *s, const char *name,
                           struct published_wrong *w)
@@ -234,9 +221,15 @@ enum published_verdict published_judge(const struct published *p,
                                        struct published_wrong *wrong)
 {
     static const char why[] = "this producer may not use it";
-    const char *unknown = unknown_endpoint(settings, p);
+    const char *unknown = NULL;
     enum published_verdict v = PUBLISHED_GOOD;
 
+    for (size_t i = 0; !unknown && i < json_array_size(p->endpoints); i++) {
+        const char *name = json_string_value(json_array_get(p->endpoints, i));
+
+        if (!settings_endpoint(settings, name))
+            unknown = name;
+    }
     if (!route_list_takes(&producer->workspaces, p->workspace)) {
         v = PUBLISHED_WORKSPACE_FORBIDDEN;
         (void)refuse(wrong, "workspace", "%s", why);

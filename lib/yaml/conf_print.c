@@ -30,17 +30,6 @@ static void put_kind(struct buf *out, const struct conf_key *k)
         buf_puts(out, k->type->name);
 }
 
-static void document_deeper(struct buf *out, const struct conf_key *k,
-                            const char *path)
-{
-    char *deeper = gr_printf("%s%s%s%s", path, *path ? "." : "", k->name,
-                             k->type == &conf_as_maps ? "[]" : "");
-
-    buf_printf(out, "\n## `%s`\n\n", deeper);
-    conf_document(k->section, deeper, out);
-    free(deeper);
-}
-
 void conf_document(const struct conf_section *s, const char *path,
                    struct buf *out)
 {
@@ -58,6 +47,13 @@ void conf_document(const struct conf_section *s, const char *path,
         buf_printf(out, " | %s |\n", k->help ? k->help : "");
     }
     for (const struct conf_key *k = s->keys; k->name; k++)
-        if (k->section)
-            document_deeper(out, k, path);
+        if (k->section) {
+            char *deeper = gr_printf("%s%s%s%s", path, *path ? "." : "",
+                                     k->name,
+                                     k->type == &conf_as_maps ? "[]" : "");
+
+            buf_printf(out, "\n## `%s`\n\n", deeper);
+            conf_document(k->section, deeper, out);
+            free(deeper);
+        }
 }

@@ -12,26 +12,17 @@ enum { VALUE_MAX_BYTES = 1024 * 1024, NEAR_MAX_BYTES = 40 };
 
 /* ---- variables ---- */
 
-static size_t name_bytes(const char *s)
-{
-    size_t n = 0;
-
-    if (isdigit((unsigned char)*s))
-        return 0;
-    while (isalnum((unsigned char)s[n]) || s[n] == '_')
-        n++;
-    return n;
-}
-
 /* `s` is the text after "${". Returns the text after "}", or NULL. */
 static const char *put_variable(const struct conf_value *v, const char *s,
                                 struct buf *out)
 {
-    size_t n = name_bytes(s);
+    size_t n = 0;
     char *name;
     const char *value;
 
-    if (n == 0 || s[n] != '}') {
+    while (isalnum((unsigned char)s[n]) || s[n] == '_')
+        n++;
+    if (n == 0 || isdigit((unsigned char)*s) || s[n] != '}') {
         conf_error(
             v,
             "has ${ without a variable name and }; write $$ for a dollar sign");
@@ -180,15 +171,11 @@ static bool is_plain(const struct conf_value *v)
     return v->node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
-static const char *what_is_there(const struct conf_value *v)
-{
-    return conf_is_list(v) ? "a list" : "a map";
-}
-
 static bool usable(const struct conf_value *v, const char *meant)
 {
     if (v->node->type != YAML_SCALAR_NODE) {
-        conf_error(v, "must be %s, not %s", meant, what_is_there(v));
+        conf_error(v, "must be %s, not %s", meant,
+                   conf_is_list(v) ? "a list" : "a map");
         return false;
     }
     if (strlen(raw_text(v)) != v->node->data.scalar.length) {
@@ -271,22 +258,9 @@ void conf_put_text(struct buf *out, const char *text)
 
 /* ---- near misses ---- */
 
-static size_t min(size_t a, size_t b, size_t c)
-{
-    size_t m = a < b ? a : b;
-
-    return m < c ? m : c;
-}
-
 static bool same_letter(char a, char b)
 {
     return tolower((unsigned char)a) == tolower((unsigned char)b);
-}
-
-static bool swapped(const char *a, const char *b, size_t i, size_t j)
-{
-    return i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) &&
-           same_letter(a[i - 2], b[j - 1]);
 }
 
 /* The number of typing mistakes (a letter more, less or other, or two swapped) between two
@@ -304,9 +278,14 @@ static size_t slips(const char *a, const char *b)
         d[0][j] = j;
     for (size_t i = 1; i <= n; i++)
         for (size_t j = 1; j <= m; j++) {
-            d[i][j] = min(d[i - 1][j] + 1, d[i][j - 1] + 1,
-                          d[i - 1][j - 1] + !same_letter(a[i - 1], b[j - 1]));
-            if (swapped(a, b, i, j) && d[i - 2][j - 2] + 1 < d[i][j])
+            d[i][j] = d[i - 1][j - 1] + !same_letter(a[i - 1], b[j - 1]);
+            if (d[i - 1][j] + 1 < d[i][j])
+                d[i][j] = d[i - 1][j] + 1;
+            if (d[i][j - 1] + 1 < d[i][j])
+                d[i][j] = d[i][j - 1] + 1;
+            if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) &&
+                same_letter(a[i - 2], b[j - 1]) &&
+                d[i - 2][j - 2] + 1 < d[i][j])
                 d[i][j] = d[i - 2][j - 2] + 1;
         }
     return d[n][m];

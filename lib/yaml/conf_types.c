@@ -202,18 +202,13 @@ static char *secret_file(const struct conf_value *v, const struct conf_key *k,
     return text;
 }
 
-/* "file:" has its meaning only if it is written, not if a variable contains it. */
-static bool names_file(const struct conf_value *v, const struct conf_key *k)
-{
-    return (k->flags & CONF_SECRET) && v->node->type == YAML_SCALAR_NODE &&
-           strncmp((const char *)v->node->data.scalar.value, "file:", 5) == 0;
-}
-
 static char *read_item(const struct conf_value *v, const struct conf_key *k)
 {
     char *name, *text;
 
-    if (!names_file(v, k))
+    /* "file:" has its meaning only if it is written, not if a variable contains it. */
+    if (!(k->flags & CONF_SECRET) || v->node->type != YAML_SCALAR_NODE ||
+        strncmp((const char *)v->node->data.scalar.value, "file:", 5) != 0)
         return checked_text(v, k);
     name = conf_string(v);
     text = name ? secret_file(v, k, name + strlen("file:")) : NULL;
@@ -416,18 +411,6 @@ static void bound_mistake(const struct conf_value *v, const struct whole *w,
     buf_fini(&b);
 }
 
-static bool in_bounds(const struct conf_value *v, const struct conf_key *k,
-                      const struct whole *w, int64_t n)
-{
-    if (n < k->min)
-        bound_mistake(v, w, "least", k->min);
-    else if (k->max && n > k->max)
-        bound_mistake(v, w, "most", k->max);
-    else
-        return true;
-    return false;
-}
-
 /* A quoted number is a text, unless the quotes were necessary for a variable. */
 static bool is_quoted(const struct conf_value *v)
 {
@@ -447,7 +430,11 @@ static void read_whole(const struct conf_value *v, const struct conf_key *k,
         return;
     if (w->parse(text, &n, &why) != GR_OK)
         conf_error(v, "\"%.60s\" %s", text, why);
-    else if (in_bounds(v, k, w, n))
+    else if (n < k->min)
+        bound_mistake(v, w, "least", k->min);
+    else if (k->max && n > k->max)
+        bound_mistake(v, w, "most", k->max);
+    else
         *out = n;
     free(text);
 }

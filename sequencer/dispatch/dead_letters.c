@@ -318,16 +318,6 @@ static bool requeue(struct sequencer *q, const struct wire_requeued *m,
     return taken;
 }
 
-/* Requeue an event that was refused before it had deliveries. */
-static bool requeue_refused(struct sequencer *q, const struct wire_requeued *m,
-                            int64_t event)
-{
-    if (intake_reprocess(q, event, (int64_t)m->generation) == GR_OK)
-        return true;
-    dead_letters_recovered(q, event, 0, (int64_t)m->generation);
-    return false;
-}
-
 gr_rc dead_letters_requeued(struct sequencer *q, const struct wire_requeued *m)
 {
     char id[EVENT_ID_BYTES + 1], endpoint[NAME_MAX_BYTES + 1];
@@ -344,8 +334,13 @@ gr_rc dead_letters_requeued(struct sequencer *q, const struct wire_requeued *m)
     store_body_add(q->store, event, m->headers, m->body);
     /* An endpoint that was forgotten is added again, as a removed one: the delivery is then
      * dead-lettered with that reason. */
-    taken = *endpoint ? requeue(q, m, event, endpoint_adopt(q, endpoint))
-                      : requeue_refused(q, m, event);
+    if (*endpoint) {
+        taken = requeue(q, m, event, endpoint_adopt(q, endpoint));
+    } else {
+        taken = intake_reprocess(q, event, (int64_t)m->generation) == GR_OK;
+        if (!taken)
+            dead_letters_recovered(q, event, 0, (int64_t)m->generation);
+    }
     if (taken) {
         q->metrics[METRIC_REQUEUED]++;
         log_info(id, "requeued", LS("endpoint", endpoint),

@@ -65,18 +65,6 @@ void deliverers_close(struct sequencer *q)
 
 /* ---- heartbeats ---- */
 
-static void keep_unconfigured(struct deliverer_peer *d,
-                              const struct wire_heartbeat *b)
-{
-    const uint8_t *p = b->unconfigured.p;
-
-    free(d->unconfigured);
-    d->unconfigured_count = b->unconfigured.n / 8;
-    d->unconfigured = gr_alloc(d->unconfigured_count * sizeof *d->unconfigured);
-    for (size_t i = 0; i < d->unconfigured_count; i++, p += 8)
-        d->unconfigured[i] = get_le64(p);
-}
-
 /* Since when has it sent heartbeats without a break, and is it leaving? */
 static void judge_health(struct sequencer *q, struct deliverer_peer *d,
                          uint64_t epoch, int64_t now)
@@ -126,7 +114,12 @@ void deliverers_heartbeat(struct sequencer *q, const struct wire_heartbeat *b)
     d->heartbeat_ms = now;
     d->heartbeat_ack_pending = true;
     wire_copy(d->inbox, sizeof d->inbox, b->inbox);
-    keep_unconfigured(d, b);
+    free(d->unconfigured);
+    d->unconfigured_count = b->unconfigured.n / 8;
+    d->unconfigured = gr_alloc(d->unconfigured_count * sizeof *d->unconfigured);
+    for (size_t i = 0; i < d->unconfigured_count; i++)
+        d->unconfigured[i] = get_le64((const uint8_t *)b->unconfigured.p +
+                                      8 * i);
 }
 
 /* ---- frames to deliverers ---- */

@@ -21,21 +21,11 @@ static int64_t max(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static void set_size(struct dispatch_window *w, int64_t round_trip_ms,
-                     int max_in_flight)
-{
-    int64_t trip = min(round_trip_ms, ROUND_TRIP_MAX_MS);
-    int64_t ahead = ROUND_TRIPS * w->per_s * trip / SECOND_MS;
-
-    w->size = max_in_flight + max(WINDOW_MIN, min(ahead, WINDOW_MAX));
-    if (w->bytes)
-        w->size = min(w->size,
-                      max(WINDOW_TASKS_MAX_BYTES / w->bytes, WINDOW_MIN_TASKS));
-}
-
 void window_look(struct dispatch_window *w, int64_t now_ms,
                  int64_t round_trip_ms, int max_in_flight)
 {
+    int64_t ahead;
+
     if (w->looked_ms && now_ms - w->looked_ms < WINDOW_LOOK_MS)
         return;
     if (w->looked_ms) {
@@ -48,7 +38,12 @@ void window_look(struct dispatch_window *w, int64_t now_ms,
     }
     w->ended = 0;
     w->looked_ms = now_ms;
-    set_size(w, round_trip_ms, max_in_flight);
+    ahead = ROUND_TRIPS * w->per_s * min(round_trip_ms, ROUND_TRIP_MAX_MS) /
+            SECOND_MS;
+    w->size = max_in_flight + max(WINDOW_MIN, min(ahead, WINDOW_MAX));
+    if (w->bytes)
+        w->size = min(w->size,
+                      max(WINDOW_TASKS_MAX_BYTES / w->bytes, WINDOW_MIN_TASKS));
 }
 
 void window_measure_task(struct dispatch_window *w, uint64_t n, size_t bytes)

@@ -267,10 +267,10 @@ static void judge_failing(struct sequencer *q, struct endpoint *e)
     endpoint_disable(q, e, "failing", why);
 }
 
-static void tally(struct endpoint *e, bool delivered, int64_t duration_ms,
-                  int64_t now_ms)
+void endpoint_responded(struct sequencer *q, struct endpoint *e, bool delivered,
+                        int64_t duration_ms, int64_t at_ms)
 {
-    int64_t minute = now_ms / MINUTE_MS;
+    int64_t minute = q->d.loop.now_ms / MINUTE_MS;
     struct tally_minute *m = &e->minutes[minute % MINUTES_KEPT];
 
     if (m->minute != minute)
@@ -278,12 +278,6 @@ static void tally(struct endpoint *e, bool delivered, int64_t duration_ms,
     m->delivered += delivered;
     m->failed += !delivered;
     m->duration_ms += delivered ? duration_ms : 0;
-}
-
-void endpoint_responded(struct sequencer *q, struct endpoint *e, bool delivered,
-                        int64_t duration_ms, int64_t at_ms)
-{
-    tally(e, delivered, duration_ms, q->d.loop.now_ms);
     if (!e->settings)
         return;
     if (delivered) {

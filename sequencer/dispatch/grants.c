@@ -236,17 +236,6 @@ static void revoke(struct sequencer *q)
     }
 }
 
-/* Once no attempt that began under the old, longer timeout can still run, use the present
- * one. */
-static void forget_longest(struct sequencer *q)
-{
-    if (q->d.loop.mono_ms < q->shorten_ms ||
-        q->silence_ms == grant_silence_ms(q->longest_ms))
-        return;
-    store_meta_set(q->store, "longest_attempt_ms", q->longest_ms);
-    q->silence_ms = grant_silence_ms(q->longest_ms);
-}
-
 /* Judge silence only when the priority inbox is empty, so that all heartbeats that have arrived
  * were read. Time in which this process was suspended does not count. */
 static void judge_silence(struct sequencer *q)
@@ -265,7 +254,13 @@ int grants_work(struct sequencer *q)
     int64_t unowned = 0, here = 0;
 
     judge_silence(q);
-    forget_longest(q);
+    /* Once no attempt that began under the old, longer timeout can still run, use the present
+     * one. */
+    if (q->d.loop.mono_ms >= q->shorten_ms &&
+        q->silence_ms != grant_silence_ms(q->longest_ms)) {
+        store_meta_set(q->store, "longest_attempt_ms", q->longest_ms);
+        q->silence_ms = grant_silence_ms(q->longest_ms);
+    }
     revoke(q);
     if (q->assign)
         assign(q);

@@ -40,16 +40,6 @@ static void move(struct sequencer *q, struct report *p, enum delivery_status to,
                                            .response = p->r->response});
 }
 
-static void on_dead(struct sequencer *q, struct report *p)
-{
-    char *reason = wire_dup(p->r->reason);
-
-    move(q, p, DELIVERY_DEAD, reason);
-    if (strcmp(reason, "endpoint_gone") == 0)
-        endpoint_disable(q, p->e, reason, "it responded 410 Gone");
-    free(reason);
-}
-
 /* Whether its outcome counts. Under an ended grant only a success counts. A report that a copy
  * was dropped is about a final delivery; if the delivery is open again, the present copy
  * was dispatched later, and the report is ignored. */
@@ -70,6 +60,8 @@ static bool counts(const struct report *p)
 
 static void settle(struct sequencer *q, struct report *p)
 {
+    char *reason;
+
     note_attempt(p);
     /* The budget begins with the first attempt. Note how long the endpoint had been paused by
      * then: the deliverer is sent a start that is later by the pauses since. */
@@ -83,7 +75,11 @@ static void settle(struct sequencer *q, struct report *p)
         move(q, p, DELIVERY_DELIVERED, NULL);
         break;
     case OUTCOME_DEAD:
-        on_dead(q, p);
+        reason = wire_dup(p->r->reason);
+        move(q, p, DELIVERY_DEAD, reason);
+        if (strcmp(reason, "endpoint_gone") == 0)
+            endpoint_disable(q, p->e, reason, "it responded 410 Gone");
+        free(reason);
         break;
     case OUTCOME_RETRYING:
         p->d.next_ms = p->r->next_ms;

@@ -318,17 +318,6 @@ static void take_parts(struct sequencer *q, struct event_intake *t,
     buf_fini(&delivery);
 }
 
-/* Of one that is not refused. */
-static struct event_content content_of(const struct event_intake *t)
-{
-    const struct publication *u = &t->published;
-
-    if (u->is)
-        return (struct event_content){{u->headers.data, u->headers.len},
-                                      {u->body.data, u->body.len}};
-    return (struct event_content){t->subject->headers, t->subject->body};
-}
-
 /* Store a refused event as it was received, so that a requeue can parse it again; store any
  * other as it will be delivered. */
 static void store_body_of(struct sequencer *q, const struct event_intake *t)
@@ -377,7 +366,13 @@ static void take_event(struct sequencer *q, struct event_intake *t)
         return;
     }
     parse(q, t, why_unparsable);
-    content = content_of(t);
+    content = t->published.is
+                  ? (struct event_content){{t->published.headers.data,
+                                            t->published.headers.len},
+                                           {t->published.body.data,
+                                            t->published.body.len}}
+                  : (struct event_content){t->subject->headers,
+                                           t->subject->body};
     t->content = &content;
     if (!t->whole && is_part)
         t->f.has_signed = false; /* the signature is of its whole request */

@@ -55,14 +55,6 @@ static bool put_part(struct buf *text, const struct expr *part,
     return whole;
 }
 
-static bool names_source(const struct expr *parts, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (parts[i].kind == EXPR_SOURCE)
-            return true;
-    return false;
-}
-
 /* The source is a part of every key, or one tenant's ids would suppress another's events. It is
  * put before the parts of a key that does not name it, so that the text of a key is the same
  * whether the configuration names the source first or not at all. */
@@ -72,10 +64,12 @@ static void add_key(struct parsed_event *f, const struct expr *parts,
 {
     static const struct expr source = {.kind = EXPR_SOURCE};
     struct parsed_key key = {.ttl_ms = ttl_ms};
-    bool whole = true, named = names_source(parts, count);
+    bool whole = true, named = false;
     struct buf text;
     size_t own;
 
+    for (size_t i = 0; i < count; i++)
+        named |= parts[i].kind == EXPR_SOURCE;
     buf_init(&text, 17 * TEXT_MAX_BYTES);
     buf_puts(&text, kind);
     if (!named)
@@ -242,18 +236,6 @@ static void find_word(const struct expr *e, const char *what,
         refuse(f, what, "the value is too long");
 }
 
-static void find_transition(const struct source *source,
-                            struct subject *subject, struct parsed_event *f)
-{
-    const struct state_rules *r = &source->states;
-
-    if (r->object.kind == EXPR_NONE || f->refused)
-        return;
-    find_word(&r->object, "states.object", subject, &f->object, f);
-    if (!f->refused)
-        find_word(&r->state, "states.state", subject, &f->state, f);
-}
-
 void parsed_event_make(struct parsed_event *f, const struct source *source,
                        struct subject *subject,
                        const struct parsed_signed *whole, size_t index)
@@ -286,7 +268,13 @@ void parsed_event_make(struct parsed_event *f, const struct source *source,
     subject->type = f->type.data;
     subject->workspace = f->workspace.data;
     find_position(source, subject, f);
-    find_transition(source, subject, f);
+    if (!f->refused && source->states.object.kind != EXPR_NONE) {
+        find_word(&source->states.object, "states.object", subject, &f->object,
+                  f);
+        if (!f->refused)
+            find_word(&source->states.state, "states.state", subject, &f->state,
+                      f);
+    }
     if (f->refused)
         return;
     find_keys(source, subject, f);

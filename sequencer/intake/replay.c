@@ -231,20 +231,6 @@ static bool part_body(const struct wire_replayed *m, struct bytes *body)
     return found;
 }
 
-static gr_rc take_as_new(struct sequencer *q, const struct wire_replayed *m,
-                         struct bytes body)
-{
-    struct wire_accepted accepted = {
-        .event_id = m->new_id.n ? m->new_id : m->event_id,
-        .source = m->source,
-        .received_ms = m->new_id.n ? m->at_ms : m->received_ms,
-        .remote = m->remote,
-        .headers = m->headers,
-        .body = body};
-
-    return intake_replayed(q, &accepted, m);
-}
-
 gr_rc replay_taken(struct sequencer *q, const struct wire_replayed *m)
 {
     struct reopening a = {
@@ -261,7 +247,16 @@ gr_rc replay_taken(struct sequencer *q, const struct wire_replayed *m)
         !part_body(m, &body))
         return GR_REFUSE;
     if (m->new_id.n || !store_event_by_id(q->store, m->event_id, &a.ev))
-        return take_as_new(q, m, body);
+        return intake_replayed(
+            q,
+            &(struct wire_accepted){
+                .event_id = m->new_id.n ? m->new_id : m->event_id,
+                .source = m->source,
+                .received_ms = m->new_id.n ? m->at_ms : m->received_ms,
+                .remote = m->remote,
+                .headers = m->headers,
+                .body = body},
+            m);
     a.body = body;
     if (a.ev.status == EVENT_ROUTED)
         send_again(&a, m);

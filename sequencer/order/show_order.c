@@ -107,18 +107,6 @@ static bool on_gap(void *arg, const struct gap_row *g)
     return !l->more;
 }
 
-static bool read_before(const char *text, int64_t *below, char why[200])
-{
-    char *end;
-
-    *below = text ? strtoll(text, &end, 10) : INT64_MAX;
-    if (!text || (end != text && !*end))
-        return true;
-    control_fail(why, CONTROL_INVALID,
-                 "\"before\" must be the \"next\" of a reply");
-    return false;
-}
-
 json_t *show_gaps(void *self, json_t *args, char why[200])
 {
     json_int_t until = json_integer_value(json_object_get(args, "until_ms"));
@@ -129,10 +117,15 @@ json_t *show_gaps(void *self, json_t *args, char why[200])
         .since_ms = json_integer_value(json_object_get(args, "since_ms")),
         .until_ms = until ? until : INT64_MAX,
         .limit = limit_of(args)};
-    int64_t below;
+    const char *before = text_of(args, "before");
+    char *end = NULL;
+    int64_t below = before ? strtoll(before, &end, 10) : INT64_MAX;
 
-    if (!read_before(text_of(args, "before"), &below, why))
+    if (before && (end == before || *end)) {
+        control_fail(why, CONTROL_INVALID,
+                     "\"before\" must be the \"next\" of a reply");
         return NULL;
+    }
     l.list = json_array();
     store_gaps(l.q->order, json_is_true(json_object_get(args, "open")), below,
                on_gap, &l);

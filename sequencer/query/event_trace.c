@@ -99,16 +99,6 @@ static void action_word(void *arg, int64_t at_ms, const char *what)
     snprintf(arg, WORD_BYTES, "%.*s", (int)strcspn(what, " :"), what);
 }
 
-static void add_stop_before(struct trace *t, const char *subject, int64_t at_ms)
-{
-    char word[WORD_BYTES] = "";
-
-    store_action_before(t->q->search, subject, at_ms, action_word, word);
-    if (strcmp(word, "paused") == 0 || strcmp(word, "disable") == 0)
-        store_action_before(t->q->search, subject, at_ms, on_action,
-                            &(struct prefixed_actions){t, subject});
-}
-
 /* ---- ends of deliveries ---- */
 
 /* The end that this row has, as a sentence that the caller frees; NULL: no end. The dead letter
@@ -197,20 +187,10 @@ static void add_gap(struct trace *t, const struct gap_row *g)
     free(name);
 }
 
-/* The gap before the event, if it waited for that or was released in spite of it. */
-static void add_gap_before(struct trace *t, const struct event_row *e)
+static void add_order(struct trace *t, const struct event_row *e)
 {
     struct gap_row g;
 
-    if (e->numbered && (*e->gap || e->status == EVENT_BUFFERED) &&
-        store_gap_before(t->q->order, e->source, e->workspace, e->type,
-                         e->source_sequence, &g))
-        add_gap(t, &g);
-    store_gap_before_done(t->q->order);
-}
-
-static void add_order(struct trace *t, const struct event_row *e)
-{
     if (e->late)
         add_line(t, routed_ms(e),
                  "late: later events of its stream were already delivered");
@@ -218,7 +198,12 @@ static void add_order(struct trace *t, const struct event_row *e)
         add_line(t, routed_ms(e), "%s", e->note);
     if (*e->gap)
         add_line(t, routed_ms(e), "released without waiting for %s", e->gap);
-    add_gap_before(t, e);
+    /* The gap before the event, if it waited for that or was released in spite of it. */
+    if (e->numbered && (*e->gap || e->status == EVENT_BUFFERED) &&
+        store_gap_before(t->q->order, e->source, e->workspace, e->type,
+                         e->source_sequence, &g))
+        add_gap(t, &g);
+    store_gap_before_done(t->q->order);
 }
 
 /* Whether it was a duplicate when it arrived, perhaps released later. */
@@ -356,8 +341,12 @@ static void add_endpoint_stops(struct trace *t, const struct event_row *e,
                                                 ? INT64_MAX
                                                 : d->at_ms + d->duration_ms;
     char *subject = gr_printf("endpoint %s", to->name);
+    char word[WORD_BYTES] = "";
 
-    add_stop_before(t, subject, from_ms);
+    store_action_before(t->q->search, subject, from_ms, action_word, word);
+    if (strcmp(word, "paused") == 0 || strcmp(word, "disable") == 0)
+        store_action_before(t->q->search, subject, from_ms, on_action,
+                            &(struct prefixed_actions){t, subject});
     if (to_ms >= from_ms)
         add_actions_of(t, subject, subject, from_ms, to_ms);
     free(subject);

@@ -32,15 +32,6 @@ struct query {
 
 /* ---- the request ---- */
 
-static bool read_before(struct query *w, const char *text)
-{
-    int end = 0;
-
-    return sscanf(text, "%" SCNd64 ".%" SCNd64 ".%" SCNd64 "%n", &w->event,
-                  &w->endpoint_id, &w->min, &end) == 3 &&
-           end > 0 && !text[end];
-}
-
 static json_t *cursor(const struct query *w)
 {
     char text[80];
@@ -74,6 +65,7 @@ static int64_t number_arg(json_t *args, const char *key, int64_t otherwise)
 static bool read_query(struct query *w, json_t *args, char why[200])
 {
     const char *before = text_arg(args, "before");
+    int end = 0;
 
     *w = (struct query){
         .workspace = text_arg(args, "workspace"),
@@ -93,7 +85,9 @@ static bool read_query(struct query *w, json_t *args, char why[200])
     add_to_query(w, FILTER_SOURCE, w->source);
     add_to_query(w, FILTER_TYPE, w->type);
     add_to_query(w, FILTER_WORKSPACE, w->workspace);
-    if (!before || read_before(w, before))
+    if (!before || (sscanf(before, "%" SCNd64 ".%" SCNd64 ".%" SCNd64 "%n",
+                           &w->event, &w->endpoint_id, &w->min, &end) == 3 &&
+                    end > 0 && !before[end]))
         return true;
     control_fail(why, CONTROL_INVALID,
                  "\"before\" must be the \"next\" of a reply");

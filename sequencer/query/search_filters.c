@@ -92,17 +92,6 @@ static void add_endpoint(void *arg, int64_t endpoint)
     add(b, FILTER_ENDPOINT, text);
 }
 
-static void add_event(struct building *b, const struct event_row *e)
-{
-    add(b, FILTER_SOURCE, e->source);
-    add(b, FILTER_TYPE, e->type);
-    add(b, FILTER_WORKSPACE, e->workspace);
-    if (e->received_ms < b->row.min_ms)
-        b->row.min_ms = e->received_ms;
-    if (e->received_ms > b->row.max_ms)
-        b->row.max_ms = e->received_ms;
-}
-
 static void build(struct search_filters *k, int64_t b)
 {
     struct store_search *s = k->q->search;
@@ -114,7 +103,13 @@ static void build(struct search_filters *k, int64_t b)
     filter_init(&building.names, BITS_MAX);
     store_events(s, -1, first, behind);
     while (store_events_next(s, &e)) {
-        add_event(&building, &e);
+        add(&building, FILTER_SOURCE, e.source);
+        add(&building, FILTER_TYPE, e.type);
+        add(&building, FILTER_WORKSPACE, e.workspace);
+        if (e.received_ms < building.row.min_ms)
+            building.row.min_ms = e.received_ms;
+        if (e.received_ms > building.row.max_ms)
+            building.row.max_ms = e.received_ms;
         event_fini(&e);
     }
     store_events_done(s);
