@@ -131,7 +131,7 @@ class Requests(Api):
         self.assertEqual(self.error(self.call(rig, "POST", path, {"who": "me"})),
                          (400, "invalid_argument", "who"))
         self.assertEqual(self.error(self.call(rig, "POST", path + "?a=b", {}))[0], 400)
-        state, = rig.ask("sequencer", "endpoints", name="crm")
+        state = rig.ask("sequencer", "endpoint", name="crm")
         self.assertEqual(state["state"], "active")
         port = rig.console_port
         for headers in [{"Origin": f"http://127.0.0.1:{port}"},
@@ -179,7 +179,7 @@ class Tokens(Api):
             for answer in answers:
                 if answer[0] == 403:
                     self.assertEqual(self.error(answer), (403, "role", None))
-        state, = rig.ask("sequencer", "endpoints", name="crm")
+        state = rig.ask("sequencer", "endpoint", name="crm")
         self.assertEqual(state["reason"], "by token acts")
         rows = rig.ask("sequencer", "audit")["audit"]
         self.assertEqual([(r["command"], r["actor"], r["role"]) for r in rows],
