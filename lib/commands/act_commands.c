@@ -9,7 +9,7 @@ static const struct value audit_args[] = {
     ARG_LIMIT,
     TEXT("before", "the `next` of the page before", .max = 20),
     {0}};
-static const struct value audit_row[] = {
+const struct value audit_row[] = {
     TEXT("n", "the number of the row in this process"),
     TIME("at", "when"),
     TEXT("process", "the process that acted"),

@@ -1,6 +1,119 @@
 /* api_commands: what only the HTTP API has: the console combines replies of several processes,
  * or reads a body in pieces. */
+#include "bounds.h"
 #include "commands.h"
 #include "tables.h"
 
-const struct command_spec *const api_commands[] = {NULL};
+#define FIELD_NEXT                                                \
+    ANY("next", "for the next page; null: this is the last page", \
+        .flags = VALUE_NULL)
+#define ARG_NAME                                                      \
+    TEXT("name", "the name of the endpoint", .flags = VALUE_REQUIRED, \
+         .min = 1, .max = NAME_MAX_BYTES)
+#define ARG_EVENT_ID                                                  \
+    TEXT("id", "the id of the event, evt_…", .flags = VALUE_REQUIRED, \
+         .min = 1, .max = 200)
+
+/* ---- endpoints ---- */
+
+static const struct value endpoint_test_args[] = {ARG_NAME, {0}};
+const struct command_spec command_endpoint_test = {
+    .name = "endpoint_test",
+    .process = "api",
+    .help = "Sends one signed event of type `grapnel.test` to an endpoint, and "
+            "responds with the request and the endpoint's response.",
+    .args = endpoint_test_args,
+    .reply = OBJECT("reply", test_fields, ""),
+    .role = ROLE_OPERATOR,
+    .flags = COMMAND_ACTS,
+    .routes = {{"POST", "/endpoints/{name}/test"}},
+};
+
+/* ---- events ---- */
+
+static const char *const stored_statuses[] = {"accepted", "done", NULL};
+static const struct value stored_fields[] = {
+    TEXT("id", "the id of the event"),
+    CHOICE("status", stored_statuses,
+           "accepted: the sequencer has not processed it yet; done: it has "
+           "left the history; absent: the sequencer did not respond, or no "
+           "ingress has the request",
+           .flags = VALUE_ABSENT),
+    TEXT("source", "the source", .flags = VALUE_ABSENT),
+    TIME("received_at", "when ingress received it", .flags = VALUE_ABSENT),
+    TEXT("remote", "the address of the client", .flags = VALUE_ABSENT),
+    INTEGER("body_bytes", "the size of the request's body",
+            .flags = VALUE_ABSENT),
+    BOOL("handed_on", "whether the sequencer has acknowledged it",
+         .flags = VALUE_ABSENT),
+    LIST("timeline", &timeline_step, "what happened to it"),
+    LIST("unreachable", &value_text,
+         "processes whose part is missing, as they did not respond"),
+    {0}};
+static const struct value stored = OBJECT(
+    "reply", stored_fields, "an event that the sequencer does not know");
+static const struct value event_read_args[] = {ARG_EVENT_ID, {0}};
+const struct command_spec command_event_read = {
+    .name = "event_read",
+    .process = "api",
+    .help = "Shows one event with its deliveries, their attempts, and its "
+            "timeline from all processes.",
+    .args = event_read_args,
+    .reply = OBJECT("reply", event_trace_fields, "the event"),
+    .or_reply = &stored,
+    .role = ROLE_VIEWER,
+    .routes = {{"GET", "/events/{id}"}},
+};
+
+static const struct value payload_args[] = {ARG_EVENT_ID, {0}};
+const struct command_spec command_payload = {
+    .name = "payload",
+    .process = "api",
+    .help = "Downloads the body of an event as ingress received it. The header "
+            "`Grapnel-Content-Type` has its type.",
+    .args = payload_args,
+    .reply = ANY("reply", "the body"),
+    .role = ROLE_VIEWER,
+    .routes = {{"GET", "/events/{id}/payload"}},
+    .media_type = "application/octet-stream",
+};
+
+/* ---- attempts ---- */
+
+static const struct value attempt_args[] = {
+    TEXT("id", "EVENT.ENDPOINT.N: the N-th attempt of an event at an endpoint",
+         .flags = VALUE_REQUIRED, .min = 1, .max = 200),
+    {0}};
+const struct command_spec command_attempt = {
+    .name = "attempt",
+    .process = "api",
+    .help = "Shows one attempt with the request as it was sent, without "
+            "secrets, and the response.",
+    .args = attempt_args,
+    .reply = OBJECT("reply", made_attempt_fields, "the attempt"),
+    .role = ROLE_VIEWER,
+    .routes = {{"GET", "/attempts/{id}"}},
+};
+
+/* ---- audit ---- */
+
+static const struct value audit_item = OBJECT("row", audit_row, "a row");
+static const struct value audit_list_args[] = {
+    ARGS_TIMES, ARG_LIMIT, ANY("before", "the `next` of the page before"), {0}};
+static const struct value audit_list_fields[] = {
+    LIST("audit", &audit_item, "the rows"), FIELD_NEXT, {0}};
+const struct command_spec command_audit_list = {
+    .name = "audit_list",
+    .process = "api",
+    .help = "Lists what was changed, on all processes, and by whom, newest "
+            "first.",
+    .args = audit_list_args,
+    .reply = OBJECT("reply", audit_list_fields, ""),
+    .role = ROLE_ADMIN,
+    .routes = {{"GET", "/audit"}},
+    .rows = "audit",
+};
+
+const struct command_spec *const api_commands[] = {
+    &command_endpoint_test, &command_event_read, &command_payload,
+    &command_attempt,       &command_audit_list, NULL};

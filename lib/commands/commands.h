@@ -53,4 +53,8 @@ extern const struct command_spec command_dlq, command_dlq_show,
 extern const struct command_spec command_console_trace, command_alerts,
     command_alerts_test;
 
+/* HTTP only */
+extern const struct command_spec command_endpoint_test, command_event_read,
+    command_payload, command_attempt, command_audit_list;
+
 #endif

@@ -5,7 +5,7 @@
 
 /* ---- an exchange with an endpoint ---- */
 
-static const struct value timing_fields[] = {
+const struct value timing_fields[] = {
     NUMBER("dns_ms", "its address was known", .flags = VALUE_NULL),
     NUMBER("connect_ms", "the connection was open", .flags = VALUE_NULL),
     NUMBER("tls_ms", "the TLS handshake had ended", .flags = VALUE_NULL),
@@ -13,7 +13,7 @@ static const struct value timing_fields[] = {
            .flags = VALUE_NULL),
     NUMBER("total_ms", "the attempt ended", .flags = VALUE_NULL),
     {0}};
-static const struct value response_fields[] = {
+const struct value response_fields[] = {
     TEXT("http_version", "1.0, 1.1 or 2; null: another", .flags = VALUE_NULL),
     TEXT("headers", "its headers, as they arrived"),
     TEXT("body", "the first 16 KiB of its body"),
@@ -42,7 +42,7 @@ static const struct value sent_part = TEXT(
     .flags = VALUE_NULL);
 static const struct value sent_header = LIST(
     "header", &sent_part, "[name, value]", .min = 2, .max = 2);
-static const struct value sent_fields[] = {
+const struct value sent_fields[] = {
     BOOL("rebuilt",
          "true for an attempt that delivered: then the event's own values are "
          "null, and `grapnel show --attempt` takes them from the sequencer "
@@ -55,7 +55,7 @@ static const struct value sent_fields[] = {
 
 static const char *const outcomes[] = {"delivered", "retrying", "dead",
                                        "released", NULL};
-static const struct value attempt_fields[] = {
+const struct value made_attempt_fields[] = {
     TEXT("endpoint", "the name of the endpoint"),
     INTEGER("n", "the number of the attempt, from 1"),
     TIME("at", "when it began"),
@@ -79,7 +79,7 @@ static const struct value attempt_fields[] = {
     FIELD_TIMINGS,
     FIELD_RESPONSE,
     {0}};
-static const struct value attempt = OBJECT("attempt", attempt_fields,
+static const struct value attempt = OBJECT("attempt", made_attempt_fields,
                                            "one attempt");
 
 static const char *const task_states[] = {"queued", "in_flight", "retrying",
@@ -131,7 +131,7 @@ static const struct value test_request_fields[] = {
     LIST("headers", &header, "in the order in which they were sent"),
     TEXT("body", "the body"),
     {0}};
-static const struct value test_fields[] = {
+const struct value test_fields[] = {
     TEXT("event_id", "the id of the test event"),
     TEXT("deliverer", "the deliverer that sent it"),
     CHOICE("verdict", verdicts,

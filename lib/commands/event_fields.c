@@ -30,6 +30,15 @@ static const struct value attempt_fields[] = {
     INTEGER("duration_ms", "how long it took"),
     TEXT("deliverer", "the deliverer that made it; null: it is not known",
          .flags = VALUE_NULL),
+    /* the HTTP API adds what the deliverer has of it: */
+    INTEGER("sends", "in HTTP: how often the request was sent",
+            .flags = VALUE_ABSENT),
+    OBJECT("request", sent_fields, "in HTTP: the request as it was sent",
+           .flags = VALUE_ABSENT | VALUE_NULL),
+    OBJECT("timings", timing_fields, "in HTTP: how long its steps took",
+           .flags = VALUE_ABSENT),
+    OBJECT("response", response_fields, "in HTTP: the response",
+           .flags = VALUE_ABSENT | VALUE_NULL),
     {0}};
 static const struct value attempt = OBJECT("attempt", attempt_fields,
                                            "one attempt");
@@ -88,4 +97,7 @@ const struct value event_trace_fields[] = {
          "if it arrived in a request that carried several events: the id of "
          "the request",
          .flags = VALUE_NULL),
+    LIST("unreachable", &value_text,
+         "in HTTP: processes whose part is missing, as they did not respond",
+         .flags = VALUE_ABSENT),
     {0}};

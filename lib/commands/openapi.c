@@ -198,11 +198,10 @@ static json_t *parameters(const struct command_spec *c,
                                                  openapi_schema(v, true)));
         else if (get && is_cursor(c, v))
             json_array_append_new(
-                out,
-                parameter("cursor", "query",
-                          "the `next_cursor` of the page before", false,
-                          json_pack("{s:s,s:i}", "type", "string", "maxLength",
-                                    v->max ? (int)v->max : 512)));
+                out, parameter("cursor", "query",
+                               "the `next_cursor` of the page before", false,
+                               json_pack("{s:s,s:i}", "type", "string",
+                                         "maxLength", 12 * 1024)));
         else if (get && is_sent(r, v))
             json_array_append_new(out, parameter(name, "query", v->help,
                                                  v->flags & VALUE_REQUIRED,

@@ -50,6 +50,13 @@ extern const struct value event_fields[]; /* as lists have an event */
 extern const struct value event_trace_fields[];
 extern const struct value timeline_step; /* {"at","process","what"} */
 
+/* deliverer_commands.c: an exchange with an endpoint, an attempt, and a test */
+extern const struct value timing_fields[], sent_fields[], response_fields[],
+    made_attempt_fields[], test_fields[];
+
+/* act_commands.c */
+extern const struct value audit_row[];
+
 #define EVENT_FIELDS                                                          \
     TEXT("id", "the id of the event"), TEXT("source", "the source"),          \
         TEXT("provider_id",                                                   \

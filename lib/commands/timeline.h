@@ -1,6 +1,7 @@
-/* timeline: merges what several processes report of an event into one list. Pure. For `trace`. */
-#ifndef CTL_TIMELINE_H
-#define CTL_TIMELINE_H
+/* timeline: merges what several processes report of an event into one list. Pure. For `grapnel
+ * trace` and the HTTP API. */
+#ifndef COMMANDS_TIMELINE_H
+#define COMMANDS_TIMELINE_H
 
 #include <jansson.h>
 
