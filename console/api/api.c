@@ -7,6 +7,8 @@
 #include "commands.h"
 #include "json_text.h"
 #include "openapi.h"
+#include <openssl/evp.h>
+#include <openssl/sha.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -253,7 +255,14 @@ static api_step *step_of(const struct command_spec *c)
         const struct command_spec *command;
         api_step *step;
     } all[] = {
-        {NULL, NULL},
+        {&command_endpoint_test, endpoint_test},
+        {&command_event_read, event_read},
+        {&command_payload, event_payload},
+        {&command_resend, event_resend},
+        {&command_attempt, attempt_read},
+        {&command_rejects, reject_list},
+        {&command_reject, reject_read},
+        {&command_audit_list, audit_list},
     };
 
     for (size_t i = 0; i < COUNT_OF(all); i++)
@@ -396,7 +405,10 @@ static bool find_route(struct api_request *r)
 {
     const struct web_request *w = r->web;
 
-    routes_match(r->api->routes, w->method, w->path + strlen(prefix),
+    routes_match(r->api->routes, w->method,
+                 strncmp(w->path, prefix, strlen(prefix)) == 0
+                     ? w->path + strlen(prefix)
+                     : "",
                  &r->route);
     r->command = r->route.command;
     if (r->command)
@@ -463,19 +475,48 @@ static bool set_by(struct api_request *r)
     return true;
 }
 
+/* The page has one <style>, which its policy names by its digest: nothing else is rendered. */
+static void add_policy(struct web_request *w)
+{
+    const char *from = strstr(w->text.data, "<style>"),
+               *to = from ? strstr(from, "</style>") : NULL;
+    unsigned char digest[SHA256_DIGEST_LENGTH];
+    char text[64], *policy;
+
+    if (!to)
+        return;
+    from += strlen("<style>");
+    SHA256((const unsigned char *)from, (size_t)(to - from), digest);
+    EVP_EncodeBlock((unsigned char *)text, digest, sizeof digest);
+    policy = gr_printf("default-src 'none'; style-src 'sha256-%s'; "
+                       "frame-ancestors 'none'; base-uri 'none'",
+                       text);
+    web_add_header(w, "Content-Security-Policy", policy);
+    free(policy);
+}
+
 /* The description of the API is public: it is the same everywhere. */
 static bool is_description(struct api_request *r)
 {
+    struct web_request *w = r->web;
     json_t *document;
     char *text;
 
-    if (strcmp(r->web->path, "/api/v1/openapi.json") != 0 || has_body(r->web))
+    if (has_body(w))
         return false;
-    document = openapi_document();
-    text = json_dumps(document, JSON_COMPACT);
-    buf_puts(&r->web->text, text);
-    free(text);
-    json_decref(document);
+    if (strcmp(w->path, "/api/docs") == 0) {
+        openapi_page(&w->text);
+        w->type = "text/html; charset=utf-8";
+        add_policy(w);
+    } else if (strcmp(w->path, "/api/v1/openapi.json") == 0) {
+        document = openapi_document();
+        text = json_dumps(document, JSON_COMPACT);
+        buf_puts(&w->text, text);
+        free(text);
+        json_decref(document);
+    } else {
+        return false;
+    }
     api_send(r);
     return true;
 }
@@ -484,7 +525,8 @@ bool api_has(const char *path)
 {
     size_t n = strlen(prefix);
 
-    return strncmp(path, prefix, n) == 0 && (path[n] == '/' || !path[n]);
+    return (strncmp(path, prefix, n) == 0 && (path[n] == '/' || !path[n])) ||
+           strcmp(path, "/api/docs") == 0;
 }
 
 void api_begin(struct api *a, struct web_request *w)

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CURSOR_MAX_BYTES = 512 };
+/* A workspace's name, as base64 of JSON. */
+enum { CURSOR_MAX_BYTES = 12 * 1024 };
 
 bool argument_is_public(const struct value *v)
 {

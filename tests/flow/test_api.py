@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, main
+from rig import RigTest, main, wait_for
 
 TOKEN = "an-admin-token-of-the-file"
 BASE = "/api/v1"
@@ -201,8 +201,8 @@ class Tokens(Api):
 
     def test_without_the_sequencer_tokens_of_the_file_work(self):
         rig = self.api_rig(deliverers=0).start("console", "dlqd")
-        self.assertEqual(self.call(rig, "GET", "/nothing")[0], 404)
-        self.assertEqual(self.error(self.call(rig, "GET", "/nothing", token="grp_x")),
+        self.assertEqual(self.call(rig, "GET", "/alerts")[0], 200)
+        self.assertEqual(self.error(self.call(rig, "GET", "/alerts", token="grp_x")),
                          (503, "process_unavailable", None))
 
     def test_a_repeat_with_the_same_key_changes_nothing(self):
@@ -246,6 +246,197 @@ class Lists(Api):
         one, = self.get(rig, "/events?limit=1&type=issue.*&since=1h&workspace=ws-1")["items"]
         self.assertEqual(one["id"], ids[-1])
         self.assertEqual(self.get(rig, "/events?until=2020-01-01")["items"], [])
+
+
+class Events(Api):
+    def test_an_event_has_what_all_processes_know(self):
+        rig = self.api_rig().start()
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}, {"status": 200}]})
+        event = rig.accept()
+        rig.wait_status(event)
+        wait_for(lambda: len(rig.ask("sequencer", "trace", id=event)["deliveries"][0]
+                             ["attempts"]) == 2)
+        document = self.get(rig, "/events/" + event)
+        trace = rig.trace(event)
+        self.assertEqual(document["timeline"], trace["timeline"])
+        self.assertEqual((document["id"], document["unreachable"]), (event, []))
+        self.assertGreaterEqual({step["process"] for step in document["timeline"]},
+                                {"ingress", "sequencer"})
+        first = document["deliveries"][0]["attempts"][0]
+        self.assertEqual((first["http_status"], first["sends"]), (503, 1))
+        attempt = self.get(rig, f"/attempts/{event}.crm.1")
+        self.assertEqual((attempt["n"], attempt["http_status"], attempt["outcome"]),
+                         (1, 503, "retrying"))
+        for bad in ("x", event, f"{event}.crm", f"{event}.crm.9", f"{event}.crn.1",
+                    f"{event}.crm.0", f"{event}.crm.1x", f"{event}..1"):
+            self.assertEqual(self.error(self.call(rig, "GET", "/attempts/" + bad))[:2],
+                             (404, "not_found"))
+        self.assertEqual(self.error(self.call(rig, "GET", "/events/evt_nothing"))[:2],
+                         (404, "not_found"))
+
+    def test_an_event_while_processes_are_down(self):
+        rig = self.api_rig().start()
+        event = rig.accept()
+        rig.wait_status(event)
+        rig["deliverer-1"].kill()
+        self.assertEqual(self.get(rig, "/events/" + event)["unreachable"], ["deliverer-1"])
+        rig["sequencer"].kill()
+        document = self.get(rig, "/events/" + event)
+        self.assertEqual(document["unreachable"], ["sequencer", "deliverer-1"])
+        self.assertEqual((document["source"], "status" in document), ("plane", False))
+        self.assertEqual(self.error(self.call(rig, "GET", "/events/evt_nothing"))[:2],
+                         (503, "process_unavailable"))
+
+    def test_a_payload_is_a_download_of_the_bytes_as_they_came(self):
+        rig = self.api_rig({"ingress": {"max_body": "8MiB"}}).start()
+        body = rig.plane_body()
+        large = body[:-1] + b', "more": "' + b"\xc3\xa4" * 3_500_000 + b'"}'
+        for sent in (body, large):
+            event = rig.accept(sent)
+            status, headers, text = self.call(rig, "GET", f"/events/{event}/payload")
+            self.assertEqual(status, 200)
+            self.assertTrue(text == sent, f"{len(text)} of {len(sent)} bytes")
+            self.assertEqual(headers["Content-Type"], "application/octet-stream")
+            self.assertEqual(headers["Content-Disposition"],
+                             f'attachment; filename="{event}.bin"')
+            self.assertEqual(headers["Content-Security-Policy"], "sandbox")
+            self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
+            head = self.call(rig, "HEAD", f"/events/{event}/payload")
+            self.assertEqual((head[0], head[1]["Content-Length"]), (200, str(len(sent))))
+        self.assertEqual(self.error(self.call(rig, "GET", "/events/evt_x/payload"))[:2],
+                         (404, "not_found"))
+        # Ingress ends in the middle: so does the response, before its Content-Length.
+        c = http.client.HTTPConnection("127.0.0.1", rig.console_port, timeout=30)
+        self.addCleanup(c.close)
+        c.request("GET", f"{BASE}/events/{event}/payload",
+                  headers={"Authorization": f"Bearer {TOKEN}"})
+        response = c.getresponse()
+        rig["ingress"].kill()
+        with self.assertRaises((http.client.IncompleteRead, ConnectionError)):
+            response.read()
+        self.assertEqual(self.error(self.call(rig, "GET", f"/events/{event}/payload"))[:2],
+                         (503, "process_unavailable"))
+
+    def test_acts_on_an_event(self):
+        rig = self.api_rig().start()
+        event = rig.accept()
+        rig.wait_status(event)
+        status, _, document = self.call(rig, "POST", f"/events/{event}/resend", {})
+        self.assertEqual((status, document["resent"][0]["id"]), (200, event))
+        rig.receiver.wait(event, count=2)
+        status, _, document = self.call(rig, "POST", f"/events/{event}/retry", {})
+        self.assertEqual((status, document["id"]), (200, event))
+        for path in (f"/events/evt_{'0' * 26}/resend", f"/events/evt_{'0' * 26}/retry",
+                     f"/events/evt_{'0' * 26}/release", "/gaps/gap_99/close"):
+            body = {"note": "n"} if "gaps" in path else {}
+            self.assertEqual(self.error(self.call(rig, "POST", path, body))[:2],
+                             (404, "not_found"), path)
+        self.assertEqual(self.error(self.call(rig, "POST", f"/events/{event}/abandon",
+                                              {"endpoint": "crm", "note": "n"}))[0], 409)
+        status, _, document = self.call(rig, "POST", "/endpoints/crm/test")
+        self.assertEqual((status, document["verdict"]), (200, "delivered"))
+        self.assertEqual(self.error(self.call(rig, "POST", "/endpoints/crn/test", {}))[:2],
+                         (404, "not_found"))
+        rows = self.get(rig, "/audit")["items"]
+        self.assertEqual([r["command"] for r in rows if r["outcome"] == "done"],
+                         ["test", "resend", "retry", "resend"])
+        self.assertEqual({r["actor"] for r in rows}, {"token 2 of console.tokens"})
+        found, cursor = [], ""
+        while cursor is not None:
+            page = self.get(rig, "/audit?limit=2" + (f"&cursor={cursor}" if cursor else ""))
+            found += page["items"]
+            cursor = page["next_cursor"]
+        self.assertEqual(found, rows)
+
+
+class Resources(Api):
+    def test_endpoints_and_workspaces(self):
+        rig = self.api_rig().start()
+        rig.wait_status(rig.accept(rig.plane_body(workspace="ws-1")))
+        page = self.get(rig, "/endpoints")
+        self.assertEqual(([e["name"] for e in page["items"]], page["next_cursor"]),
+                         (["crm"], None))
+        self.assertEqual(self.get(rig, "/endpoints/crm")["state"], "active")
+        page = self.get(rig, "/workspaces")
+        self.assertEqual([w["workspace"] for w in page["items"]], ["ws-1"])
+        self.assertEqual(self.get(rig, "/workspaces/ws-1")["sequence"], 1)
+        for path in ("/endpoints/crn", "/workspaces/ws-2", "/workspaces/*"):
+            self.assertEqual(self.error(self.call(rig, "GET", path))[:2], (404, "not_found"))
+
+    def test_dead_letters(self):
+        rig = self.api_rig().start()
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}] * 3 + [{"status": 200}]})
+        ids = []
+        for _ in range(3):
+            event = rig.accept()
+            rig.wait_status(event)
+            ids.append(event)
+        page = wait_for(lambda: len((p := self.get(rig, "/dead-letters"))["items"]) == 3 and p)
+        letters = [letter["id"] for letter in page["items"]]
+        self.assertEqual(self.get(rig, "/dead-letters/" + letters[0])["last_http_status"], 400)
+        status, _, done = self.call(rig, "POST", f"/dead-letters/{letters[0]}/resolve",
+                                    {"note": "by hand"})
+        self.assertEqual((status, done["state"]), (200, "resolved"))
+        self.assertEqual(self.error(self.call(rig, "POST",
+                                              f"/dead-letters/{letters[0]}/resolve",
+                                              {"note": "x"}))[:2], (409, "refused"))
+        status, _, done = self.call(rig, "POST", f"/dead-letters/{letters[1]}/discard",
+                                    {"note": "a test"})
+        self.assertEqual((status, done["state"]), (200, "discarded"))
+        status, _, done = self.call(rig, "POST", f"/dead-letters/{letters[2]}/retry", {})
+        self.assertEqual((status, done["requeued"]), (200, [letters[2]]))
+        self.assertEqual(self.error(self.call(rig, "GET", "/dead-letters/dlq_x"))[:2],
+                         (404, "not_found"))
+
+    def test_rejects_of_several_ingresses(self):
+        rig = self.api_rig().start()
+        self.assertEqual(rig.post(b"{}", headers={})[0], 401)
+        self.assertEqual(rig.post(b"{}", headers={})[0], 401)
+        page = wait_for(lambda: len((p := self.get(rig, "/rejects"))["items"]) == 2 and p)
+        self.assertIsNone(page["next_cursor"])
+        newest = page["items"][0]
+        self.assertEqual(self.get(rig, "/rejects/" + newest["id"])["reason"],
+                         newest["reason"])
+        self.assertEqual(self.get(rig, "/rejects?limit=1")["items"], [newest])
+        self.assertEqual(self.error(self.call(rig, "GET", "/rejects/rej_x"))[:2],
+                         (404, "not_found"))
+        rig["ingress"].kill()
+        self.assertEqual(self.error(self.call(rig, "GET", "/rejects"))[0], 503)
+
+    def test_alerts_and_the_description(self):
+        rig = self.api_rig(deliverers=0).start("console", "sequencer")
+        self.assertEqual(self.get(rig, "/gaps"), {"items": [], "next_cursor": None})
+        self.assertIsInstance(self.get(rig, "/alerts")["items"], list)
+        self.assertEqual(self.error(self.call(rig, "POST", "/alerts/nothing/test"))[:2],
+                         (404, "not_found"))
+        document = self.get(rig, "/openapi.json", token=None)
+        self.assertEqual(document["openapi"], "3.1.0")
+        status, headers, page = self.call(rig, "GET", "/api/docs", token=None, base="")
+        self.assertEqual(status, 200)
+        self.assertIn("text/html", headers["Content-Type"])
+        self.assertIn(b"/events/{id}/payload", page)
+        self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+
+    def test_every_route_of_the_description_is_there(self):
+        """Each responds to a viewer and to an unknown token as its role says."""
+        rig = self.api_rig().start()
+        tokens = {role: self.call(rig, "POST", "/tokens", {"name": role, "role": role})[2]["token"]
+                  for role in ("viewer", "operator")}
+        roles = ["viewer", "operator", "admin"]
+        paths = self.get(rig, "/openapi.json")["paths"]
+        self.assertGreater(len(paths), 25)
+        for path, methods in paths.items():
+            for method, operation in methods.items():
+                with self.subTest(f"{method} {path}"):
+                    real = path.replace("{", "").replace("}", "")
+                    for role, token in tokens.items():
+                        allowed = roles.index(role) >= roles.index(operation["x-grapnel-role"])
+                        status = self.call(rig, method.upper(), real, token=token)[0]
+                        if allowed:
+                            self.assertIn(status, (200, 400, 404, 409))
+                        else:
+                            self.assertEqual(status, 403)
+                    self.assertEqual(self.call(rig, method.upper(), real, token=None)[0], 401)
 
 
 class Processes(Api):
