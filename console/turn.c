@@ -93,8 +93,8 @@ int console_work(void *self)
             collector_forget(c->collector, name);
         c->look_due_ms = now + LOOK_MS;
     }
-    ms = loop_sooner(ms, api_work(c->api));
     ms = loop_sooner(ms, web_run(c->web, c->daemon.loop.now_ms, now));
+    ms = loop_sooner(ms, api_work(c->api)); /* also what web_run() has asked */
     dead_letter_alerts_work(c);
     if (now >= c->judge_due_ms && !more) {
         alerts_judge(c);

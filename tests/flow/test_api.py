@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, main, wait_for
+from rig import RigTest, SLOW, main, wait_for
 
 TOKEN = "an-admin-token-of-the-file"
 BASE = "/api/v1"
@@ -477,6 +477,15 @@ class Processes(Api):
         self.assertEqual(self.error(self.call(rig, "GET", "/events"))[0], 503)
         rig["sequencer"].start()
         self.get(rig, "/events")
+
+    def test_responses_do_not_wait_for_a_timer(self):
+        rig = self.api_rig({"metrics": {"interval": "10s"}, "console": {"evaluate": "1h"}})
+        rig.start("console", "dlqd")
+        begun = time.monotonic()
+        for _ in range(10):
+            self.assertEqual(self.call(rig, "GET", "/events")[0], 503)
+            self.get(rig, "/dead-letters")
+        self.assertLess(time.monotonic() - begun, 3 * SLOW)
 
     def test_a_process_that_dies_before_its_reply(self):
         rig = self.api_rig().start()
