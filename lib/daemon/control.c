@@ -4,6 +4,7 @@
 #include "bounds.h"
 #include "clock.h"
 #include "commands.h"
+#include "json_text.h"
 #include "log.h"
 #include <czmq.h>
 
@@ -175,8 +176,9 @@ static json_t *reply_doc(json_t *reply, enum control_code code, const char *why)
 {
     return reply ? json_pack("{s:i,s:b,s:o}", "v", CONTROL_VERSION, "ok", 1,
                              "reply", reply)
-                 : json_pack("{s:i,s:b,s:s,s:s}", "v", CONTROL_VERSION, "ok", 0,
-                             "code", code_names[code], "error", why);
+                 : json_pack("{s:i,s:b,s:s,s:o}", "v", CONTROL_VERSION, "ok", 0,
+                             "code", code_names[code], "error",
+                             json_text_of(why)); /* cut anywhere */
 }
 
 static char *reply_text(const json_t *doc)

@@ -360,6 +360,11 @@ static void control_refuses_unknown_requests_by_name(void **state)
     memset(big, '%', sizeof big - 1);
     big[sizeof big - 1] = 0;
     assert_null(ask_for(big, NULL, why));
+    /* The error cites 40 bytes of it, the last of which begins a character. */
+    snprintf(big, sizeof big, "%.39sé",
+             "an-unknown-request-with-a-long-long-name");
+    assert_null(ask_for(big, NULL, why));
+    assert_non_null(strstr(why, "has no request \"an-unknown"));
     assert_int_equal(stop(pid), 0);
 }
 
