@@ -59,7 +59,6 @@ struct acts {
     stmt *row_add, *rows, *first, *last, *rows_cut;
     stmt *record_add, *record, *records_old, *records_ahead;
     struct entry *running; /* the act that replies later, or NULL */
-    bool ended;            /* the row of its end is in `pending` */
     struct entries pending;
     int pending_count;
     bool tried;       /* this turn has written them */
@@ -117,10 +116,21 @@ static void pending_free(struct acts *a)
     a->pending_count = 0;
 }
 
+static void warn_missing(const struct entry *e)
+{
+    log_warn(NULL, "the disk is full: an act is missing in the audit table",
+             LS("actor", e->row.actor), LS("command", e->row.command),
+             LS("outcome", e->row.outcome));
+}
+
 void acts_close(struct acts *a)
 {
+    const struct entry *e;
+
     if (!a)
         return;
+    STAILQ_FOREACH(e, &a->pending, link)
+    warn_missing(e);
     pending_free(a);
     entry_free(a->running);
     free(a->process);
@@ -218,6 +228,8 @@ enum act_known acts_look(struct acts *a, const struct act_by *by, char **reply)
         *reply = gr_strdup(e->record.reply);
         return ACT_STORED;
     }
+    if (db_full(a->db)) /* records cannot be read; the turn is rolled back */
+        return ACT_RUNS;
     bind_text(a->record, 1, by->owner);
     bind_text(a->record, 2, by->key);
     if (db_step(a->db, a->record)) {
@@ -361,9 +373,7 @@ static void write_entry(struct acts *a, const struct entry *e)
 static void add_pending(struct acts *a, struct entry *e)
 {
     if (a->pending_count == PENDING_MAX) {
-        log_warn(NULL, "the disk is full: an act is missing in the audit table",
-                 LS("actor", e->row.actor), LS("command", e->row.command),
-                 LS("outcome", e->row.outcome));
+        warn_missing(e);
         entry_free(e);
         return;
     }
@@ -389,14 +399,13 @@ void acts_began(struct acts *a, const struct act *act)
 {
     entry_free(a->running);
     a->running = entry_of(act, "started", NULL);
-    a->ended = false;
     add_pending(a, entry_of(act, "started", NULL));
 }
 
 void acts_ended(struct acts *a, int64_t now_ms, const char *outcome,
                 const json_t *reply)
 {
-    const struct entry *r = a->running;
+    struct entry *r = a->running;
     struct act_by by;
 
     if (!r)
@@ -407,14 +416,10 @@ void acts_ended(struct acts *a, int64_t now_ms, const char *outcome,
                          .owner = r->record.owner,
                          .key = r->record.key,
                          .digest = r->record.digest};
-    a->ended = true;
     add_pending(a, entry_new(r->spec, &by, gr_strdup(r->row.args), now_ms,
                              outcome, reply));
-}
-
-bool acts_running(const struct acts *a)
-{
-    return a->running;
+    entry_free(r);
+    a->running = NULL;
 }
 
 /* ---- the turn ---- */
@@ -468,7 +473,8 @@ void acts_work(struct acts *a, int64_t mono_ms, int64_t now_ms)
     const struct entry *e;
     bool more;
 
-    if (a->pending_count && (mono_ms >= a->again_ms || db_dirty(a->db))) {
+    /* Not in each turn: rows that do not fit undo the whole turn, which may fit without them. */
+    if (a->pending_count && mono_ms >= a->again_ms) {
         a->again_ms = mono_ms + AGAIN_MS;
         STAILQ_FOREACH(e, &a->pending, link)
         write_entry(a, e);
@@ -490,11 +496,6 @@ void acts_flush(struct acts *a)
         return;
     a->tried = false;
     pending_free(a);
-    if (!a->ended)
-        return;
-    entry_free(a->running);
-    a->running = NULL;
-    a->ended = false;
 }
 
 void acts_undo(struct acts *a)

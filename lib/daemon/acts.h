@@ -5,7 +5,8 @@
  * the same owner, key and digest within 24 hours gets the stored reply, and changes nothing.
  *
  * The effect of some acts is not in the database (COMMAND_LATER, COMMAND_MEMORY), so a full
- * disk does not undo it. Their rows are kept in memory until they fit. An act that replies
+ * disk does not undo it. Their rows are kept in memory until they fit; a row that does not fit
+ * before the process stops is logged, and lost. An act that replies
  * later has a row when it starts and one when it has ended. While it runs, a repeat
  * is refused. After a crash its key is unknown, so that a repeat runs it again.
  *
@@ -61,8 +62,6 @@ void acts_done(struct acts *a, const struct act *act, const char *outcome,
 void acts_began(struct acts *a, const struct act *act);
 void acts_ended(struct acts *a, int64_t now_ms, const char *outcome,
                 const json_t *reply);
-/* From acts_began() until the commit of its end. */
-bool acts_running(const struct acts *a);
 
 /* Once in each turn, as the last in its transaction. Deletes old rows in small steps. Costs
  * one comparison when nothing is due. */

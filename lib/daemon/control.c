@@ -263,7 +263,7 @@ json_t *control_later(struct control *c)
 
 bool control_waiting(const struct control *c)
 {
-    return c->waiter || (c->acts && acts_running(c->acts));
+    return c->waiter;
 }
 
 void control_reply(struct control *c, json_t *reply, const char *why)

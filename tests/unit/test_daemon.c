@@ -72,6 +72,20 @@ static json_t *on_look(void *self, json_t *args, char why[200])
     return json_pack("{s:I}", "turn", (json_int_t)turns);
 }
 
+static bool later;
+
+/* Replies in the next turn. */
+static json_t *on_later(void *self, json_t *args, char why[200])
+{
+    (void)self, (void)args;
+    if (control_waiting(daemon_of_ours.control)) {
+        control_fail(why, CONTROL_IN_PROGRESS, "another one is in progress");
+        return NULL;
+    }
+    later = true;
+    return control_later(daemon_of_ours.control);
+}
+
 static const struct value add_args[] = {
     {.name = "by", .type = VALUE_ANY, .help = "a number"}, {0}};
 static const struct command_spec add_spec = {
@@ -80,18 +94,29 @@ static const struct command_spec look_spec = {.name = "look",
                                               .reply = {.type = VALUE_ANY}};
 static const struct command_spec fill_spec = {
     .name = "fill", .reply = {.type = VALUE_ANY}, .flags = COMMAND_ACTS};
+static const struct value later_args[] = {
+    {.name = "text", .type = VALUE_TEXT, .max = 10000}, {0}};
+static const struct command_spec later_spec = {.name = "later",
+                                               .args = later_args,
+                                               .reply = {.type = VALUE_ANY},
+                                               .flags = COMMAND_ACTS |
+                                                        COMMAND_LATER};
 
 /* With space for more than any process has. */
 static struct control_command commands[65] = {
     {&add_spec, on_add},
     {&look_spec, on_look},
     {&fill_spec, on_fill},
+    {&later_spec, on_later},
 };
 
 static int work(void *self)
 {
     (void)self;
     turns++;
+    if (later)
+        control_reply(daemon_of_ours.control, json_object(), NULL);
+    later = false;
     return -1;
 }
 
@@ -381,7 +406,7 @@ static void every_command_is_known_however_many_there_are(void **state)
 
     (void)state;
     memcpy(all, commands, sizeof all);
-    for (size_t i = 3; i < COUNT_OF(commands) - 1; i++)
+    for (size_t i = 4; i < COUNT_OF(commands) - 1; i++)
         commands[i] = (struct control_command){i % 2 ? &odd : &even, on_look};
     commands[COUNT_OF(commands) - 2].spec = &last;
     pid = BEGIN("-c", config);
@@ -491,6 +516,32 @@ static void a_request_of_a_rolled_back_turn_gets_an_error(void **state)
     assert_non_null(a);
     json_decref(a);
     assert_int_equal(stop(pid), 0);
+}
+
+/* The rows of the first one, which need a new page, wait for space. */
+static void acts_that_reply_later_follow_each_other_on_a_full_disk(void **state)
+{
+    pid_t pid = BEGIN("-c", config);
+    char why[200] = "", text[4081];
+    json_t *a;
+
+    (void)state;
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    assert_null(ask_for("fill", NULL, why));
+    for (int i = 0; i < 3; i++) {
+        a = ask_for("later", json_pack("{s:s}", "text", text), why);
+        if (!a)
+            fail_msg("%s", why);
+        json_decref(a);
+    }
+    a = ask_for("audit", NULL, why);
+    assert_non_null(a);
+    assert_int_equal(json_array_size(json_object_get(a, "audit")), 0);
+    json_decref(a);
+    /* What fits without them is stored meanwhile. */
+    assert_int_equal(stop(pid), 0);
+    assert_non_null(strstr(said, "an act is missing in the audit table"));
 }
 
 static void an_absent_process_is_unreachable(void **state)
@@ -647,6 +698,7 @@ int main(void)
         T(a_lock_ends_with_its_process),
         T(control_replies_to_what_it_knows),
         T(control_refuses_unknown_requests_by_name),
+        T(acts_that_reply_later_follow_each_other_on_a_full_disk),
         T(every_command_is_known_however_many_there_are),
         T(garbage_gets_a_reply_too),
         T(replies_that_take_long_take_a_turn_each),
