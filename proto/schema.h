@@ -128,7 +128,7 @@
     F(str, gap,                                                               \
       "released past these missing numbers, 3-5; \"\": there are none")       \
     F(u64, late, "1: it came after later events of its stream were released") \
-    F(str, url, "instead of the endpoint's own; \"\": that one")              \
+    F(str, url, "instead of the endpoint's own; \"\": the endpoint's")        \
     F(u64, series, "changes when the numbering was set back")                 \
     F(u64, replay,                                                            \
       "1: an operator's retry of a delivery that may have arrived")           \

@@ -197,13 +197,14 @@ static json_t *published_json(const struct settings *s,
     if (status)
         why = gr_printf("%s%s%s", w.field, *w.field ? ": " : "the body ",
                         w.why);
-    out = json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o}",
+    out = json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o}",
                     "source", by->name, "producer", 1, "id", json_text_of(p.id),
                     "event_id", json_text_or_null(id), "type",
                     json_text_of(p.type), "workspace",
-                    json_text_of(p.workspace), "status", status ? status : 200,
-                    "refused", json_text_of(why), "endpoints",
-                    endpoints_json(routing), "routing", routing);
+                    json_text_of(p.workspace), "url",
+                    p.url ? json_string(p.url) : json_null(), "status",
+                    status ? status : 200, "refused", json_text_of(why),
+                    "endpoints", endpoints_json(routing), "routing", routing);
     free(why);
     subject_fini(&subject);
     published_fini(&p);
@@ -312,6 +313,9 @@ static void print_published(const json_t *event)
                    "\"id\" (or send a header Idempotency-Key)\n");
         printf("type        %s\n", type);
         printf("workspace   %s\n", text_of(event, "workspace"));
+        if (*text_of(event, "url"))
+            printf("url         %s, instead of its endpoint's\n",
+                   text_of(event, "url"));
         print_routing(event);
     }
     free(endpoints);

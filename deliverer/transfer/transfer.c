@@ -209,20 +209,26 @@ static void set_blob(CURL *e, CURLoption option, const char *pem)
     curl_easy_setopt(e, option, pem ? &blob : NULL);
 }
 
+/* libcurl allocates its buffer for each request, and keeps it until the response is complete. A
+ * buffer of 1 KiB, up to which malloc has a cache, is enough for most responses; HTTP/2, which
+ * is possible with TLS, uses it for its flow control. */
+static void set_buffer(CURL *e, const char *url)
+{
+    bool plain = strncasecmp(url, "http:", strlen("http:")) == 0;
+
+    curl_easy_setopt(e, CURLOPT_BUFFERSIZE, plain ? 1024L : 16 * 1024L);
+}
+
 /* Options of the endpoint. */
 static void set_endpoint_options(struct transfer *f)
 {
     const struct endpoint_config *c = f->config;
     const struct tls *tls = &c->settings.tls;
-    bool plain = strncasecmp(c->settings.url, "http:", strlen("http:")) == 0;
     CURL *e = f->easy;
 
     curl_easy_setopt(e, CURLOPT_URL, c->settings.url); /* to send it again */
     curl_easy_setopt(e, CURLOPT_CURLU, c->parsed);
-    /* libcurl allocates its buffer for each request, and keeps it until the response is
-     * complete. A buffer of 1 KiB, up to which malloc has a cache, is enough for most
-     * responses; HTTP/2, which is possible with TLS, uses it for its flow control. */
-    curl_easy_setopt(e, CURLOPT_BUFFERSIZE, plain ? 1024L : 16 * 1024L);
+    set_buffer(e, c->settings.url);
     curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, c->put ? "PUT" : NULL);
     set_blob(e, CURLOPT_CAINFO_BLOB, tls->ca);
     set_blob(e, CURLOPT_SSLCERT_BLOB, tls->certificate);
@@ -246,6 +252,7 @@ void transfer_prepare(struct transfer *f)
 
         curl_easy_setopt(e, CURLOPT_CURLU, NULL);
         curl_easy_setopt(e, CURLOPT_URL, url); /* libcurl copies it */
+        set_buffer(e, url);
         free(url);
         f->prepared = 0;
     }

@@ -59,6 +59,8 @@
       "this producer may not publish to this workspace", 0, KEEP)              \
     A(TYPE_FORBIDDEN, 403, "forbidden", "type_forbidden",                      \
       "this producer may not publish this type", 0, KEEP)                      \
+    A(URL_FORBIDDEN, 403, "forbidden", "url_forbidden",                        \
+      "this producer may not name this URL", 0, KEEP)                          \
     A(PATH_UNKNOWN, 404, "not_found", "path_unknown",                          \
       "this path does not exist: check the URL", 0, KEEP)                      \
     A(SOURCE_UNKNOWN, 404, "not_found", "source_unknown",                      \

@@ -54,6 +54,7 @@ static enum response judge_names(const struct settings *s,
         [PUBLISHED_GOOD] = RESPONSE_NONE,
         [PUBLISHED_WORKSPACE_FORBIDDEN] = RESPONSE_WORKSPACE_FORBIDDEN,
         [PUBLISHED_TYPE_FORBIDDEN] = RESPONSE_TYPE_FORBIDDEN,
+        [PUBLISHED_URL_FORBIDDEN] = RESPONSE_URL_FORBIDDEN,
         [PUBLISHED_UNKNOWN] = RESPONSE_EVENT_MALFORMED,
     };
     struct published_wrong w;

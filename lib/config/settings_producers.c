@@ -1,4 +1,5 @@
 /* settings_producers: the section `producers`, and finding the producer of a token. */
+#include "named_url.h"
 #include "settings_types.h"
 #include "sha256.h"
 #include <openssl/crypto.h>
@@ -33,6 +34,15 @@ static const struct conf_key producer_keys[] = {
     KEY(strings, producer, types, "types", NULL,
         "the types that it may publish; another one gets 403. Default: all",
         .check = wrong_line, .flags = CONF_FILLED, .form = "list of patterns"),
+    KEY(strings, producer, may_name_urls, "may_name_urls", NULL,
+        "patterns of URLs, such as `https://*.example.com/hooks/*`: its events "
+        "may name a `url` that matches one, and are then sent there "
+        "([how](guides/publishing.md#send-to-a-url-of-the-event)). `*` in the "
+        "host is any text within the host; a pattern without a port has that "
+        "of its scheme, and `:*` is any port. Default: its events may not name "
+        "URLs",
+        .check = named_url_wrong_pattern, .flags = CONF_FILLED,
+        .form = "list of patterns"),
     KEY(rate, producer, rate_limit, "rate_limit", NULL,
         "how many events each ingress process accepts, with bursts of up to "
         "this many. A request over the limit gets 429 and `Retry-After`. A "

@@ -174,6 +174,7 @@ struct producer {
     struct string_list workspaces,
         types; /* globs of workspaces that it may name; empty:
                                            * all */
+    struct string_list may_name_urls; /* patterns (named_url.h); empty: none */
     struct rate rate_limit;
 };
 

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "conf.h"
 #include "json_text.h"
+#include "named_url.h"
 #include "route.h"
 #include "sha256.h"
 #include <assert.h>
@@ -116,12 +117,32 @@ static gr_rc read_max_attempts(const json_t *value, int64_t *n,
     return GR_OK;
 }
 
+/* Secrets, retries and limits of the delivery are those of one endpoint. */
+static gr_rc read_url(const json_t *value, struct published *p,
+                      struct published_wrong *w)
+{
+    const char *url = json_string_value(value), *wrong;
+
+    if (!url || strlen(url) != json_string_length(value))
+        return refuse(w, "url", "must be a string");
+    wrong = named_url_wrong(url);
+    if (wrong)
+        return refuse(w, "url", "%s", wrong);
+    if (json_array_size(p->endpoints) != 1)
+        return refuse(w, "url",
+                      "needs `endpoints` with one name: the endpoint whose "
+                      "secrets, retries and limits apply");
+    p->url = url;
+    return GR_OK;
+}
+
 static gr_rc read_optional(struct published *p, struct published_wrong *w)
 {
     const json_t *id = json_object_get(p->json, "id");
     const json_t *expires = json_object_get(p->json, "expires_in");
     const json_t *policy = json_object_get(p->json, "retry_policy");
     const json_t *attempts = json_object_get(p->json, "max_attempts");
+    const json_t *url = json_object_get(p->json, "url");
     gr_rc rc = GR_OK;
 
     p->endpoints = json_object_get(p->json, "endpoints");
@@ -135,14 +156,16 @@ static gr_rc read_optional(struct published *p, struct published_wrong *w)
         rc = read_text(policy, "retry_policy", &p->retry_policy, w);
     if (rc == GR_OK && attempts)
         rc = read_max_attempts(attempts, &p->max_attempts, w);
+    if (rc == GR_OK && url)
+        rc = read_url(url, p, w);
     return rc;
 }
 
 static gr_rc check_names(const json_t *object, struct published_wrong *w)
 {
     static const char *const known[] = {
-        "type",      "workspace",  "data",         "id",
-        "endpoints", "expires_in", "retry_policy", "max_attempts"};
+        "type",       "workspace",    "data",         "id", "endpoints",
+        "expires_in", "retry_policy", "max_attempts", "url"};
     const char *name;
     json_t *value;
 
@@ -215,6 +238,26 @@ static void refuse_policy(const struct settings *s, const char *name,
     }
 }
 
+static bool may_name(const struct producer *producer, const char *url)
+{
+    for (size_t i = 0; i < producer->may_name_urls.count; i++)
+        if (named_url_matches(producer->may_name_urls.items[i], url))
+            return true;
+    return false;
+}
+
+static bool port_is_allowed(const struct settings *s, const struct published *p)
+{
+    const struct endpoint_settings *e = settings_endpoint(
+        s, json_string_value(json_array_get(p->endpoints, 0)));
+    int port = named_url_port(p->url);
+
+    for (size_t i = 0; i < e->allowed_ports.count; i++)
+        if (e->allowed_ports.items[i] == port)
+            return true;
+    return e->allowed_ports.count == 0;
+}
+
 enum published_verdict published_judge(const struct published *p,
                                        const struct settings *settings,
                                        const struct producer *producer,
@@ -243,6 +286,18 @@ enum published_verdict published_judge(const struct published *p,
     } else if (p->retry_policy && !settings_policy(settings, p->retry_policy)) {
         v = PUBLISHED_UNKNOWN;
         refuse_policy(settings, p->retry_policy, wrong);
+    } else if (p->url && !may_name(producer, p->url)) {
+        v = PUBLISHED_URL_FORBIDDEN;
+        (void)refuse(wrong, "url",
+                     producer->may_name_urls.count
+                         ? "it matches none of the producer's `may_name_urls`"
+                         : "this producer may not name URLs: it has no "
+                           "`may_name_urls`");
+    } else if (p->url && !port_is_allowed(settings, p)) {
+        v = PUBLISHED_UNKNOWN;
+        (void)refuse(wrong, "url",
+                     "port %d is not in `allowed_ports` of its endpoint",
+                     named_url_port(p->url));
     }
     return v;
 }

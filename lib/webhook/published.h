@@ -2,7 +2,7 @@
  * batch:
  *
  *   {"type","workspace","data"}, and optionally "id", "endpoints", "expires_in",
- *   "retry_policy", "max_attempts"
+ *   "retry_policy", "max_attempts", "url"
  *
  * Ingress and the sequencer both read it with this code: ingress to report errors at once,
  * the sequencer to make the body for endpoints. Pure. */
@@ -25,12 +25,16 @@ struct published {
     int64_t expires_in_ms;    /* 0: it does not expire */
     const char *retry_policy; /* its name; NULL: it does not choose one */
     int64_t max_attempts;     /* 0: it does not choose a number */
-    struct bytes data;        /* as it was written, for the body */
+    /* instead of its endpoint's, of which it then lists one; NULL: none */
+    const char *url;
+    struct bytes data; /* as it was written, for the body */
 };
 
 /* The first of the stored headers of an event that expires; its value is the time, in ms. A
- * request cannot contain a header of this name. */
+ * request cannot contain a header of this name, nor of the next. */
 #define PUBLISHED_EXPIRES ":expires"
+/* The stored header of an event that names its URL: "ENDPOINT URL". */
+#define PUBLISHED_URL ":url"
 
 struct published_wrong {
     const char *field; /* "": the body as a whole; static */
@@ -43,11 +47,13 @@ GR_MUST_CHECK gr_rc published_read(struct published *p, struct bytes body,
 void published_fini(struct published *p);
 
 /* Whether this producer may send it; `wrong` says why not. PUBLISHED_UNKNOWN: it names
- * an endpoint or a retry policy that is not in the configuration. */
+ * an endpoint or a retry policy that is not in the configuration, or a port that its endpoint
+ * may not have. */
 enum published_verdict {
     PUBLISHED_GOOD,
     PUBLISHED_WORKSPACE_FORBIDDEN,
     PUBLISHED_TYPE_FORBIDDEN,
+    PUBLISHED_URL_FORBIDDEN,
     PUBLISHED_UNKNOWN,
 };
 struct settings;

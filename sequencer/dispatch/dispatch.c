@@ -293,6 +293,8 @@ void dispatch_encode_task(struct sequencer *q, struct endpoint *e,
         buf_puts(&url, "unsafe:path");
     }
     t.url = (struct bytes){url.data ? url.data : "", url.failed ? 0 : url.len};
+    if (!t.url.n)
+        t.url = publication_url(content->headers, e->name);
     buf_init(&headers, 2 * HEADERS_MAX_BYTES);
     pick_headers(q, e, ev->source, content->headers, &headers);
     t.headers = (struct bytes){headers.data ? headers.data : "", headers.len};

@@ -46,6 +46,31 @@ int64_t publication_expires_ms(struct bytes headers)
     return strtoll(text, NULL, 10);
 }
 
+struct bytes publication_url(struct bytes headers, const char *endpoint)
+{
+    struct bytes name, value;
+    size_t at = 0, n = strlen(endpoint);
+
+    while (headers_next(headers, &at, &name, &value) && name.n &&
+           *(const char *)name.p == ':')
+        if (name.n == strlen(PUBLISHED_URL) &&
+            memcmp(name.p, PUBLISHED_URL, name.n) == 0 && value.n > n + 1 &&
+            memcmp(value.p, endpoint, n) == 0 &&
+            ((const char *)value.p)[n] == ' ')
+            return (struct bytes){(const char *)value.p + n + 1,
+                                  value.n - n - 1};
+    return (struct bytes){"", 0};
+}
+
+static void put_url(struct buf *headers, const struct published *p)
+{
+    char *value = gr_printf(
+        "%s %s", json_string_value(json_array_get(p->endpoints, 0)), p->url);
+
+    headers_put(headers, PUBLISHED_URL, (struct bytes){value, strlen(value)});
+    free(value);
+}
+
 gr_rc publication_read(struct publication *u, struct bytes headers,
                        struct bytes body, const char *event_id,
                        int64_t received_ms)
@@ -66,6 +91,8 @@ gr_rc publication_read(struct publication *u, struct bytes headers,
         u->key = (struct bytes){"", 0};
     if (u->p.expires_in_ms)
         publication_put_expires(&u->headers, received_ms + u->p.expires_in_ms);
+    if (u->p.url)
+        put_url(&u->headers, &u->p);
     copy_headers(headers, &u->headers);
     published_body(&u->p, event_id, received_ms, &u->body);
     u->is = !u->headers.failed && !u->body.failed;

@@ -22,6 +22,10 @@ void publication_fini(struct publication *u);
 
 /* Add the header that says when the event expires; it must be the first one. */
 void publication_put_expires(struct buf *headers, int64_t at_ms);
+/* The URL that the event names for its delivery to this endpoint, in these stored headers;
+ * empty: none. A delivery to another endpoint, such as that of a redirected dead letter, goes
+ * to the other's own URL. */
+struct bytes publication_url(struct bytes headers, const char *endpoint);
 /* When an event with these stored headers expires (wall); 0: never. */
 int64_t publication_expires_ms(struct bytes headers);
 

@@ -24,7 +24,7 @@ class Publishing(RigTest):
                  "PATH": f"{BUILD / 'bin'}:/usr/bin:/bin"})
         self.addCleanup(guide.close)
         guide.run("1. Give the service a token", "2. Publish", "3. Publish many at once")
-        requests = rig.receiver.wait(count=3, path="/invoices")
+        requests = rig.receiver.wait(count=4, path="/invoices")
         self.assertEqual(sorted(r.json()["data"]["id"] for r in requests), [7, 8, 9, 10])
         guide.run("Undo")
         guide.finish()

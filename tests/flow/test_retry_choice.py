@@ -1,11 +1,12 @@
-"""Which retry policy a delivery has, and what a policy says about one attempt. P2."""
+"""Which retry policy and which URL a delivery has, and what a policy says about one attempt.
+P2, P8."""
 
 import json
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, http_request, main, wait_for
+from rig import RigTest, http_request, is_signed, main, wait_for
 
 QUICK = {"backoff": "fixed", "first_wait": "20ms", "jitter": "none",
          "max_attempts": 3}
@@ -55,7 +56,7 @@ class Policies(RigTest):
         self.assertEqual({r.path for r in rig.receiver.wait(event, 3)}, {"/crm"})
 
 
-class Choice(RigTest):
+class Pipeline(RigTest):
     """The endpoint's own policy makes three attempts; it always responds 503."""
 
     def pipeline(self, endpoints=None, routes=(), **policies):
@@ -110,6 +111,8 @@ class Choice(RigTest):
             return None
         return wait_for(found, what=f"{event}: {attempts} attempts, {status}")
 
+
+class Choice(Pipeline):
     def test_a_route_chooses(self):
         """Each key is that of the first route that has it; other events have the
         policies of their endpoints."""
@@ -263,6 +266,94 @@ class Choice(RigTest):
                             "responses": [{"action": "blackhole"}]})
         event = self.publish(rig, retry_policy="hasty")
         self.assertEqual(self.ended(rig, event), {"crm": (2, "budget_attempts")})
+
+
+class NamedUrls(Pipeline):
+    """A producer's event names the URL of its delivery; its endpoint supplies the rest.
+    P8."""
+
+    def named(self, urls, **endpoint):
+        rig = self.pipeline({"crm": endpoint, "erp": {}})
+        other = rig.another_receiver("other")
+        rig.config["producers"][0]["may_name_urls"] = [
+            url.replace("PORT", str(other.port)) for url in urls]
+        rig.write_config()
+        return rig.start(), other
+
+    def test_an_event_is_sent_to_its_url(self):
+        """Signed and tried as the endpoint says; the body does not have it."""
+        rig, other = self.named(["http://127.0.0.1:PORT/hooks/*"])
+        url = other.url("/hooks/7?x=1")
+        other.rules({"path": "/hooks/7", "responses": [
+            {"status": 503, "times": 2}, {"status": 200}]})
+        event = self.publish(rig, endpoints=["crm"], url=url)
+        got = other.wait(event, 3)
+        self.assertTrue(all(map(is_signed, got)))
+        self.assertEqual(list(got[0].json()),
+                         ["id", "type", "workspace", "timestamp", "data"])
+        self.assertEqual({name for name in got[0].headers if "url" in name}, set())
+        self.assertEqual(self.delivery(rig, event, 3, "delivered")["endpoint"],
+                         "crm")
+        self.assertEqual(rig.receiver.requests(event=event), [])
+        with self.subTest("a dead letter keeps its URL, also for kills"):
+            other.rules({"path": "/hooks/7", "responses": [{"status": 400}]})
+            event = self.publish(rig, endpoints=["crm"], url=url)
+            self.delivery(rig, event, 1, "dead")
+            rig.kill("sequencer", "deliverer-1")
+            rig.start("sequencer", "deliverer-1")
+            self.assertEqual(rig.cli("dlq", "retry", "--all")[1], 0)
+            other.wait(event, 2)
+            self.delivery(rig, event, 2, "dead")
+            self.assertEqual(rig.receiver.requests(event=event), [])
+        with self.subTest("at another endpoint it is not used"):
+            self.respond(rig, 200)
+            letter, = [d["id"] for d in rig.cli("dlq")[0]
+                       if d["event_id"] == event]
+            done = rig.cli_text("dlq", "retry", letter, "--to", "erp")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(rig.receiver.wait(event)[0].path, "/erp")
+
+    def test_urls_that_may_not_be_named_are_refused(self):
+        rig, other = self.named(["http://127.0.0.1:PORT/hooks/*",
+                                 "https://*.example.com/hooks/*"],
+                                allowed_ports=[443, 80], url="http://127.0.0.1/")
+        inside = other.url("/hooks/1")
+        rig.config["producers"].append({"name": "plain", "tokens": ["t2"]})
+        for endpoints, url, status, why in (
+                (["erp"], other.url("/other/1"), 403, "matches none of"),
+                (["erp"], "https://evil.com/a.example.com/hooks/1", 403,
+                 "matches none of"),
+                (["erp"], inside.replace("//", "//user:pw@"), 400,
+                 "must not contain a user or a password"),
+                (["erp"], "https://a.example.com/hooks/../x", 400, ". or .."),
+                (["erp"], "file:///etc/passwd", 400, "must begin with https"),
+                (["erp"], "http://127.0.0.1/" + 2048 * "x", 400, "longer than"),
+                (["crm"], inside, 400, "not in `allowed_ports`"),
+                (["crm", "erp"], inside, 400, "needs `endpoints` with one name"),
+                (None, inside, 400, "needs `endpoints` with one name")):
+            more = {"endpoints": endpoints} if endpoints else {}
+            got, (response,) = self.post(rig, url=url, **more)
+            self.assertEqual((got, response["error"]["field"]), (status, "url"),
+                             (url, response))
+            self.assertIn(why, response["error"]["message"])
+        del rig.config["producers"][0]["may_name_urls"]
+        self.reload(rig)
+        got, (response,) = self.post(rig, endpoints=["erp"], url=inside)
+        self.assertEqual(got, 403)
+        self.assertIn("it has no `may_name_urls`", response["error"]["message"])
+        self.assertEqual(other.requests(), [])
+
+    def test_the_guard_judges_the_address_of_a_named_url(self):
+        """P8: by `allow_private` of the endpoint."""
+        rig, other = self.named(["http://127.0.0.1:PORT/*", "http://localhost:*/*"],
+                                allow_private=["10.0.0.0/8"])
+        for url in (other.url("/x"), f"http://localhost:{other.port}/x"):
+            event = self.publish(rig, endpoints=["crm"], url=url)
+            self.assertEqual(self.ended(rig, event),
+                             {"crm": (1, "blocked_address")})
+        event = self.publish(rig, endpoints=["erp"], url=other.url("/x"))
+        self.assertEqual(other.wait(event)[0].path, "/x")
+        self.assertEqual(len(other.requests()), 1)
 
 
 main()

@@ -173,6 +173,64 @@ static void an_object_may_choose_how_hard_to_try(void **state)
     published_fini(&p);
 }
 
+static void an_object_may_name_a_url(void **state)
+{
+    static char crm[] = "crm", erp[] = "erp";
+    static char *patterns[] = {(char *)(uintptr_t) "https://*.b.c:*/h/*"};
+    struct endpoint_settings endpoints[] = {
+        {.name = crm, .allowed_ports = {{443, 8443}, 2}}, {.name = erp}};
+    struct settings s = {.endpoints = endpoints, .endpoint_count = 2};
+    struct producer may = {.may_name_urls = {patterns, 1}}, not = {0};
+    static const struct {
+        const char *endpoints, *url, *why;
+        enum published_verdict verdict;
+    } cases[] = {
+        {"[\"crm\"]", "https://a.b.c/h/1", "", PUBLISHED_GOOD},
+        {"[\"crm\"]", "https://a.b.c:8443/h/1", "", PUBLISHED_GOOD},
+        {"[\"erp\"]", "https://a.b.c:9/h/1", "", PUBLISHED_GOOD},
+        {"[\"crm\"]", "https://a.b.c:9/h/1", "port 9 is not in",
+         PUBLISHED_UNKNOWN},
+        {"[\"crm\"]", "https://a.b.d/h/1", "matches none of",
+         PUBLISHED_URL_FORBIDDEN},
+        {"[\"crm\",\"erp\"]", "https://a.b.c/h/1", "needs `endpoints`", 0},
+        {"[\"crm\"]", "https://u@a.b.c/h/1", "a user or a password", 0},
+        {"[\"crm\"]", "https://a.b.c/h/\\u0000", "must be a string", 0},
+    };
+    struct published_wrong w;
+    struct published p;
+    struct buf body;
+
+    (void)state;
+    buf_init(&body, 1000);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        bool readable = !*cases[i].why || cases[i].verdict;
+        gr_rc rc;
+
+        buf_reset(&body);
+        buf_printf(&body,
+                   "{\"type\":\"t\",\"workspace\":\"w\",\"data\":{},"
+                   "\"endpoints\":%s,\"url\":\"%s\"}",
+                   cases[i].endpoints, cases[i].url);
+        rc = published_read(&p, text(body.data), &w);
+        assert_int_equal(rc, readable ? GR_OK : GR_REFUSE);
+        if (readable) {
+            assert_string_equal(p.url, cases[i].url);
+            assert_int_equal(published_judge(&p, &s, &may, &w),
+                             cases[i].verdict);
+        }
+        if (*cases[i].why) {
+            assert_string_equal(w.field, "url");
+            assert_non_null(strstr(w.why, cases[i].why));
+        }
+        if (readable) {
+            assert_int_equal(published_judge(&p, &s, &not, &w),
+                             PUBLISHED_URL_FORBIDDEN);
+        }
+        published_fini(&p);
+    }
+    buf_fini(&body);
+}
+
 static void an_idempotency_key_always_makes_the_same_id(void **state)
 {
     char a[EVENT_ID_BYTES + 1], b[EVENT_ID_BYTES + 1], c[EVENT_ID_BYTES + 1];
@@ -292,6 +350,7 @@ int main(void)
         cmocka_unit_test(data_is_passed_on_unchanged),
         cmocka_unit_test(an_object_may_name_endpoints_and_an_expiry),
         cmocka_unit_test(an_object_may_choose_how_hard_to_try),
+        cmocka_unit_test(an_object_may_name_a_url),
         cmocka_unit_test(an_idempotency_key_always_makes_the_same_id),
         cmocka_unit_test(a_digest_ignores_the_form_of_the_object),
         cmocka_unit_test(another_content_has_another_digest),
