@@ -479,7 +479,8 @@ class Processes(Api):
         self.get(rig, "/events")
 
     def test_responses_do_not_wait_for_a_timer(self):
-        rig = self.api_rig({"metrics": {"interval": "10s"}, "console": {"evaluate": "1h"}})
+        rig = self.api_rig({"metrics": {"interval": "10s"},
+                            "console": {"tokens": [TOKEN], "evaluate": "1h"}})
         rig.start("console", "dlqd")
         begun = time.monotonic()
         for _ in range(10):
