@@ -66,9 +66,9 @@ static const struct value dead_letter_value = OBJECT("dead_letter",
 /* ---- dlq ---- */
 
 static const struct value dlq_args[] = {
-    CHOICE("state", states_and_all,
-           "in this state; `dead`, which need a decision, if absent"),
     DEAD_LETTER_FILTERS,
+    CHOICE("state", states_and_all,
+           "in this state; without it `dead`: those that need a decision"),
     ARG_LIMIT,
     TEXT("before", "the `next` of the page before", .max = 64),
     {0}};

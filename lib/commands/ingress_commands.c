@@ -41,8 +41,7 @@ const struct command_spec command_request_trace = {
 
 /* ---- find, archive ---- */
 
-static const struct value archived_part = ANY(
-    "value", "id, received_ms, source and received_at");
+static const struct value archived_part = ANY("value", "");
 static const struct value archived_value = LIST(
     "event", &archived_part, "`[id, received_ms, source, received_at]`",
     .min = 4, .max = 4);
@@ -52,7 +51,9 @@ static const struct value find_args[] = {
          .max = TEXT_MAX_BYTES, .flags = VALUE_REQUIRED),
     {0}};
 static const struct value find_reply[] = {
-    LIST("events", &archived_value, "newest first", .max = 20),
+    LIST("events", &archived_value,
+         "newest first, each `[id, received_ms, source, received_at]`",
+         .max = 20),
     INTEGER("looked_at", "how many of the newest requests were read"),
     TIME("back_to",
          "when the oldest of these was received; null if there are "
@@ -81,7 +82,9 @@ static const struct value archive_args[] = {
     INTEGER("after", "the `next` of the page before", .min = -1),
     {0}};
 static const struct value archive_reply[] = {
-    LIST("events", &archived_value, "oldest first", .max = 500),
+    LIST("events", &archived_value,
+         "oldest first, each `[id, received_ms, source, received_at]`",
+         .max = 500),
     INTEGER("next", "the `after` of the next page; null: this was the last",
             .flags = VALUE_NULL),
     {0}};

@@ -165,8 +165,7 @@ class Control(RigTest):
     def test_every_ask_is_documented(self):
         rig = self.rig(console=True).start()
         text = (ROOT / "docs" / "CONTROL.md").read_text()
-        documented = set(re.findall(r"^\|[^|]*\|", text, re.M))
-        documented = set(re.findall(r"`([a-z_]+)`", " ".join(documented)))
+        documented = set(re.findall(r"^(?:### |\| `)([a-z_]+)", text, re.M))
         for process in PROCESSES:
             known = re.search(r"it has (.*)", raw(
                 rig, process, b'{"v":1,"ask":"nothing"}')["error"]).group(1)

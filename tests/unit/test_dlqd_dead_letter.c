@@ -175,7 +175,7 @@ static void a_bad_filter_is_refused_with_a_reason(void **state)
         {"{\"since_ms\":-1}", "at least 0"},
         {"{\"before\":\"17\"}", "next"},
         {"{\"before\":\"17.x\"}", "next"},
-        {"{\"endpoints\":\"crm\"}", "it has state"},
+        {"{\"endpoints\":\"crm\"}", "it has endpoint"},
         {"{\"type\":null}", "args.type: a text"},
     };
     struct list_filter f;
