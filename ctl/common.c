@@ -5,10 +5,12 @@
 #include "conf.h"
 #include "config.h"
 #include "json_text.h"
+#include "names.h"
 #include "table.h"
 #include "when.h"
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -247,51 +249,94 @@ bool is_utf8(const char *what, const char *text)
     return false;
 }
 
-static bool put_time(struct ctl *c, json_t *args, const char *option,
-                     const char *key)
+/* A list that is read page by page can be longer than one reply. */
+static bool has_pages(const struct command_spec *request)
 {
-    const char *text = parsed_value(&c->parsed, option);
+    return command_arg(request, "before") || command_arg(request, "after");
+}
+
+/* A whole number; `v` NULL: no argument is declared. NULL: the error was printed. */
+static json_t *integer_value(const struct command_spec *request,
+                             const struct value *v, const char *option,
+                             const char *text)
+{
+    int64_t n, min = v ? v->min : 1,
+               max = v && v->max && !has_pages(request) ? v->max : INT64_MAX;
+    const char *why;
+
+    if (conf_parse_int(text, &n, &why) == GR_OK && n >= min && n <= max)
+        return json_integer(n);
+    if (max == INT64_MAX)
+        complain(EXIT_USAGE,
+                 "%s: \"%s\" is not a whole number from %" PRId64 " on", option,
+                 text, min);
+    else
+        complain(EXIT_USAGE,
+                 "%s: \"%s\" is not a whole number from %" PRId64
+                 " to %" PRId64,
+                 option, text, min, max);
+    return NULL;
+}
+
+/* The value of an option as its argument is declared. NULL: the error was printed. */
+static json_t *arg_value(struct ctl *c, const struct value *v,
+                         const char *option, const char *text)
+{
     char why[200];
+    json_t *j;
     int64_t ms;
 
-    if (!text)
-        return true;
-    if (when_parse(text, now_ms(), &ms, why) != GR_OK) {
+    switch (v->type) {
+    case VALUE_BOOL:
+        return json_true();
+    case VALUE_INTEGER:
+        return integer_value(c->parsed.command->request, v, option, text);
+    case VALUE_TIME_MS:
+        if (when_parse(text, now_ms(), &ms, why) == GR_OK)
+            return json_integer(ms);
         complain(EXIT_USAGE, "%s: %s", option, why);
-        return false;
+        return NULL;
+    case VALUE_CHOICE:
+        return is_choice(c, option) ? json_string(text) : NULL;
+    default:
+        j = json_string(text);
+        if (j && value_fits(v, j, option, why))
+            return j;
+        complain(EXIT_USAGE, j ? "%s" : "%s is not UTF-8", j ? why : option);
+        json_decref(j);
+        return NULL;
     }
-    json_object_set_new(args, key, json_integer(ms));
-    return true;
 }
 
 bool put_limit(struct ctl *c, json_t *args)
 {
+    const struct command_spec *request = c->parsed.command->request;
     const char *text = parsed_value(&c->parsed, "--limit");
-    int64_t limit = LIST_DEFAULT;
-    const char *why;
+    json_t *limit;
 
-    if (text && (conf_parse_int(text, &limit, &why) != GR_OK || limit < 1)) {
-        complain(EXIT_USAGE, "--limit: \"%s\" is not a whole number from 1 on",
-                 text);
-        return false;
-    }
-    json_object_set_new(args, "limit", json_integer(limit));
-    return true;
+    if (!text)
+        return true;
+    limit = integer_value(request,
+                          request ? command_arg(request, "limit") : NULL,
+                          "--limit", text);
+    return limit && json_object_set_new(args, "limit", limit) == 0;
 }
 
-bool put_filters(struct ctl *c, json_t *args, const char *const *strings)
+bool put_filters(struct ctl *c, json_t *args)
 {
-    for (; *strings; strings++) {
-        const char *value = parsed_value(&c->parsed, *strings);
+    const struct command *command = c->parsed.command;
 
-        if (!is_utf8(*strings, value))
+    for (const struct option_spec *o = command->options; o->name; o++) {
+        const struct value *v = option_arg(command, o);
+        const char *text = parsed_value(&c->parsed, o->name);
+        json_t *j = v && text ? arg_value(c, v, o->name, text) : NULL;
+
+        if (j)
+            json_object_set_new(args, v->name, j);
+        else if (v && text)
             return false;
-        if (value)
-            json_object_set_new(args, *strings + strlen("--"),
-                                json_string(value));
     }
-    return put_time(c, args, "--since", "since_ms") &&
-           put_time(c, args, "--until", "until_ms") && put_limit(c, args);
+    return true;
 }
 
 int64_t list_limit(const struct ctl *c)

@@ -49,9 +49,8 @@ int run_dlq_stats(struct ctl *c);
 int run_dlq_resolve(struct ctl *c);
 int run_dlq_discard(struct ctl *c);
 /* bulk_command.c: the same with --all: `ask` is the request to dlqd, `done` the key of its reply
- * and the word to print, `option` an option that is sent along. */
-int run_dlq_all(struct ctl *c, const char *ask, const char *done,
-                const char *option);
+ * and the word to print. */
+int run_dlq_all(struct ctl *c, const char *ask, const char *done);
 int run_retry(struct ctl *c);
 int run_abandon(struct ctl *c);
 int run_resend(struct ctl *c);
@@ -121,11 +120,10 @@ const char *time_of(const json_t *object, const char *key);
 /* false: the text is not UTF-8, so that no request can contain it; the error, which begins with
  * `what`, was printed; the command exits 64. NULL is fine. */
 bool is_utf8(const char *what, const char *text);
-/* Puts the options of a search into the arguments of a request: these as texts, --since and
- * --until as since_ms and until_ms, --limit as a number. false: the error was printed; the
- * command exits 64. */
-bool put_filters(struct ctl *c, json_t *args, const char *const *strings);
-/* --limit alone, as put_filters() puts it. */
+/* Puts the given options that are arguments of the command's request into `args`, as they are
+ * declared: --since as since_ms. false: the error was printed; the command exits 64. */
+bool put_filters(struct ctl *c, json_t *args);
+/* --limit alone, also if it is no argument of the request. */
 bool put_limit(struct ctl *c, json_t *args);
 /* The number of --limit, or 100. Only after put_filters(), which checks it. */
 int64_t list_limit(const struct ctl *c);

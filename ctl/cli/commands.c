@@ -1,27 +1,24 @@
 /* commands: the one table of all commands. The command line, --help, the manual page and the
  * completion of shells are made from it. */
+#include "commands.h"
 #include "ctl.h"
 
-#define LIST_TIMES                                                  \
-    {"--since", "WHEN", "from this time on: 24h (ago), or a time"}, \
-        {"--until", "WHEN", "before this time"},                    \
-    {                                                               \
-        "--limit", "N", "the newest N (100)"                        \
+/* An option that is an argument of the command's request, which has its help. */
+#define ARG(name)        \
+    {                    \
+        name, NULL, NULL \
     }
 
+#define LIST_TIMES ARG("--since"), ARG("--until"), ARG("--limit")
+
 /* What `dlq retry`, `resolve` and `discard` take with --all. */
-#define DEAD_LETTER_FILTERS                                     \
-    {"--all", NULL, "all dead letters that match the filters"}, \
-        {"--rate", "N", "N per second (100)"},                  \
-        {"--endpoint", "E", "of this endpoint"},                \
-        {"--source", "S", "from this source"},                  \
-        {"--workspace", "W", "of this workspace"},              \
-        {"--type", "T", "of this type"},                        \
-        {"--reason", "R", "with this reason"},                  \
-        {"--since", "WHEN", "dead-lettered from this time on"}, \
-        {"--until", "WHEN", "dead-lettered before this time"},  \
-    {                                                           \
-        "--limit", "N", "at most N (all)"                       \
+#define DEAD_LETTER_FILTERS                                                  \
+    {"--all", NULL, "all dead letters that match the filters"},              \
+        {"--rate", "N", "N per second (100)"}, ARG("--endpoint"),            \
+        ARG("--source"), ARG("--workspace"), ARG("--type"), ARG("--reason"), \
+        ARG("--since"), ARG("--until"),                                      \
+    {                                                                        \
+        "--limit", "N", "at most N (all)"                                    \
     }
 
 const struct command ctl_commands[] = {
@@ -171,12 +168,14 @@ const struct command ctl_commands[] = {
                 "shows both.",
         .examples = "  grapnel events --workspace acme --since 1h\n"
                     "  grapnel events --status refused --json\n",
-        .options = {{"--workspace", "W", "of this workspace"},
-                    {"--source", "S", "of this source"},
-                    {"--type", "T", "of this type"},
-                    {"--endpoint", "E", "routed to this endpoint"},
-                    {"--status", "S", "with this status"},
-                    {"--id", "ID", "with this provider id"},
+        .request = &command_events,
+        .options = {ARG("--workspace"),
+                    ARG("--source"),
+                    ARG("--type"),
+                    ARG("--endpoint"),
+                    /* `accepted` is a status that only ingress knows */
+                    {"--status", "WORD", "with this status"},
+                    ARG("--id"),
                     LIST_TIMES},
         .run = run_events,
     },
@@ -188,12 +187,9 @@ const struct command ctl_commands[] = {
                 "open means one of the first\nthree.",
         .examples = "  grapnel deliveries --endpoint crm --status open\n"
                     "  grapnel deliveries --workspace acme --since 1h --json\n",
-        .options = {{"--workspace", "W", "of this workspace"},
-                    {"--source", "S", "from this source"},
-                    {"--type", "T", "of this type"},
-                    {"--endpoint", "E", "to this endpoint"},
-                    {"--status", "S", "with this status"},
-                    LIST_TIMES},
+        .request = &command_deliveries,
+        .options = {ARG("--workspace"), ARG("--source"), ARG("--type"),
+                    ARG("--endpoint"), ARG("--status"), LIST_TIMES},
         .run = run_deliveries,
     },
     {
@@ -263,7 +259,8 @@ const struct command ctl_commands[] = {
         .examples = "  grapnel retry evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
                     "  grapnel retry evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
                     "--endpoint crm\n",
-        .options = {{"--endpoint", "E", "only the delivery to this endpoint"}},
+        .request = &command_retry,
+        .options = {ARG("--endpoint")},
         .run = run_retry,
     },
     {
@@ -280,9 +277,8 @@ const struct command ctl_commands[] = {
             "again.",
         .examples = "  grapnel abandon evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
                     "--endpoint crm --note obsolete\n",
-        .options = {{"--endpoint", "E",
-                     "the delivery to this endpoint (required)"},
-                    {"--note", "TEXT", "the reason (required)"}},
+        .request = &command_abandon,
+        .options = {ARG("--endpoint"), ARG("--note")},
         .run = run_abandon,
     },
     {
@@ -358,7 +354,8 @@ const struct command ctl_commands[] = {
         .help = "With W, it also shows the number of events of each type.",
         .examples = "  grapnel workspaces\n"
                     "  grapnel workspaces acme --json\n",
-        .options = {{"--limit", "N", "at most N (100)"}},
+        .request = &command_workspaces,
+        .options = {ARG("--limit")},
         .run = run_workspaces,
     },
     {
@@ -371,9 +368,8 @@ const struct command ctl_commands[] = {
             "operator). When some events of a gap arrive,\nthe gap is split.",
         .examples = "  grapnel gaps --open\n"
                     "  grapnel gaps --workspace acme --since 24h --json\n",
-        .options = {{"--open", NULL, "only open gaps"},
-                    {"--source", "S", "of this source"},
-                    {"--workspace", "W", "of this workspace"},
+        .request = &command_gaps,
+        .options = {ARG("--open"), ARG("--source"), ARG("--workspace"),
                     LIST_TIMES},
         .run = run_gaps,
     },
@@ -386,7 +382,8 @@ const struct command ctl_commands[] = {
         .help = "Releases the events that wait for the gap. If the missing "
                 "events arrive later, they are\ndelivered late.",
         .examples = "  grapnel gaps close gap_12 --note lost\n",
-        .options = {{"--note", "TEXT", "the reason (required)"}},
+        .request = &command_close_gap,
+        .options = {ARG("--note")},
         .run = run_gaps_close,
     },
     {
@@ -394,21 +391,17 @@ const struct command ctl_commands[] = {
         .args = "",
         .summary = "list dead letters: deliveries that failed for good",
         .help = "Lists those that need a decision; with --state all, all of "
-                "them. In endpoint, source,\nworkspace, type and reason, * "
-                "matches any text.",
+                "them. State is dead,\nrequeued, recovered, resolved or "
+                "discarded. In endpoint, source, workspace, type and\nreason, "
+                "* matches any text.",
         .examples =
             "  grapnel dlq\n"
             "  grapnel dlq --endpoint crm --reason rejected --since 24h\n"
             "  grapnel dlq --state all --json\n",
-        .options =
-            {{"--state", "S",
-              "dead (default), requeued, recovered, resolved, discarded, all"},
-             {"--endpoint", "E", "of this endpoint"},
-             {"--source", "S", "from this source"},
-             {"--workspace", "W", "of this workspace"},
-             {"--type", "T", "of this type"},
-             {"--reason", "R", "with this reason"},
-             LIST_TIMES},
+        .request = &command_dlq,
+        .options = {ARG("--state"), ARG("--endpoint"), ARG("--source"),
+                    ARG("--workspace"), ARG("--type"), ARG("--reason"),
+                    LIST_TIMES},
         .run = run_dlq,
     },
     {
@@ -437,8 +430,8 @@ const struct command ctl_commands[] = {
         .examples = "  grapnel dlq retry dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
                     "  grapnel dlq retry --all --endpoint crm --reason "
                     "budget_time --rate 50\n",
-        .options = {{"--to", "E", "send them to this endpoint instead"},
-                    DEAD_LETTER_FILTERS},
+        .request = &command_dlq_retry_all,
+        .options = {ARG("--to"), DEAD_LETTER_FILTERS},
         .run = run_dlq_retry,
     },
     {
@@ -466,8 +459,8 @@ const struct command ctl_commands[] = {
             "--note typed-in\n"
             "  grapnel dlq resolve --all --endpoint crm --until 7d --note "
             "typed-in\n",
-        .options = {{"--note", "T", "what was done (required)"},
-                    DEAD_LETTER_FILTERS},
+        .request = &command_dlq_resolve_all,
+        .options = {ARG("--note"), DEAD_LETTER_FILTERS},
         .run = run_dlq_resolve,
     },
     {
@@ -485,8 +478,8 @@ const struct command ctl_commands[] = {
             "--note test\n"
             "  grapnel dlq discard --all --endpoint crm --until 7d --note "
             "test\n",
-        .options = {{"--note", "T", "the reason (required)"},
-                    DEAD_LETTER_FILTERS},
+        .request = &command_dlq_discard_all,
+        .options = {ARG("--note"), DEAD_LETTER_FILTERS},
         .run = run_dlq_discard,
     },
     {
@@ -500,10 +493,8 @@ const struct command ctl_commands[] = {
                     "  grapnel rejects --source plane --limit 10\n"
                     "  grapnel rejects --json | jq -r '.[].reason' | sort | "
                     "uniq -c\n",
-        .options = {{"--source", "S", "of this source or producer"},
-                    {"--id", "ID",
-                     "with this delivery id of the provider in a header"},
-                    LIST_TIMES},
+        .request = &command_rejects,
+        .options = {ARG("--source"), ARG("--id"), LIST_TIMES},
         .run = run_rejects,
     },
     {
@@ -582,7 +573,8 @@ const struct command ctl_commands[] = {
         .examples = "  grapnel alerts\n"
                     "  grapnel alerts --json | jq '.[] | select(.state == "
                     "\"firing\")'\n",
-        .options = {{"--limit", "N", "at most N (100)"}},
+        .request = &command_alerts,
+        .options = {ARG("--limit")},
         .run = run_alerts,
     },
     {
@@ -608,7 +600,8 @@ const struct command ctl_commands[] = {
         .examples = "  grapnel tokens\n"
                     "  grapnel tokens --json | jq '.[] | select(.state == "
                     "\"active\")'\n",
-        .options = {{"--limit", "N", "the newest N (100)"}},
+        .request = &command_tokens,
+        .options = {ARG("--limit")},
         .run = run_tokens,
     },
     {
@@ -654,6 +647,7 @@ const struct command ctl_commands[] = {
         .examples = "  grapnel audit --since 24h\n"
                     "  grapnel audit --json | jq '.[] | select(.actor == "
                     "\"token deploys\")'\n",
+        .request = &command_audit,
         .options = {LIST_TIMES},
         .run = run_audit,
     },

@@ -1,53 +1,53 @@
 /* complete: finds and prints what may follow on a command line, for shells. */
 #include "complete.h"
 #include "ask.h"
+#include "commands.h"
 #include "profile.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The value of an option, which means the same for every command, except --status. */
+static const char *const event_words[] = {"accepted", "buffered",  "routed",
+                                          "done",     "duplicate", "ignored",
+                                          "refused",  "expired",   NULL};
+static const char *const when_words[] = {"5m", "1h", "24h", "7d", NULL};
+static const char *const role_words[] = {"viewer", "operator", "admin", NULL};
+static const char *const expiry_words[] = {"24h", "30d", "90d", "365d", NULL};
+static const char *const outage_words[] = {"30s", "5m", "1h", NULL};
+
+/* The value of an option. A declared argument of a request has its own words. */
 static const struct {
-    const char *command; /* NULL: of any */
     const char *option;
     enum words words;
-    const char *choices;
+    const char *const *choices;
 } values[] = {
-    {"events", "--status", WORDS_CHOICE,
-     "accepted buffered routed done duplicate ignored refused expired"},
-    {"deliveries", "--status", WORDS_CHOICE,
-     "waiting in_flight retrying delivered dead open"},
-    {NULL, "--state", WORDS_CHOICE,
-     "dead requeued recovered resolved discarded all"},
-    {NULL, "--reason", WORDS_CHOICE,
-     "rejected budget_attempts budget_time expired endpoint_gone "
-     "endpoint_removed blocked_address crashed_deliverer abandoned damaged "
-     "invalid_transition refused:*"},
-    {NULL, "--role", WORDS_CHOICE, "viewer operator admin"},
-    {NULL, "--expires", WORDS_CHOICE, "24h 30d 90d 365d"},
-    {NULL, "--config", WORDS_FILE, NULL},
-    {NULL, "-c", WORDS_FILE, NULL},
-    {NULL, "--run-dir", WORDS_FOLDER, NULL},
-    {NULL, "--offline", WORDS_FOLDER, NULL},
-    {NULL, "--event", WORDS_FILE, NULL},
-    {NULL, "--file", WORDS_FILE, NULL},
-    {NULL, "--private-key", WORDS_FILE, NULL},
-    {NULL, "--endpoint", WORDS_ENDPOINT, NULL},
-    {NULL, "--to", WORDS_ENDPOINT, NULL},
-    {NULL, "--source", WORDS_SOURCE, NULL},
-    {NULL, "--provider", WORDS_PROVIDER, NULL},
-    {NULL, "--workspace", WORDS_WORKSPACE, NULL},
-    {NULL, "--since", WORDS_CHOICE, "5m 1h 24h 7d"},
-    {NULL, "--until", WORDS_CHOICE, "5m 1h 24h 7d"},
-    {NULL, "--outage", WORDS_CHOICE, "30s 5m 1h"},
-    {NULL, "--type", WORDS_FREE, NULL},
-    {NULL, "--limit", WORDS_FREE, NULL},
-    {NULL, "--count", WORDS_FREE, NULL},
-    {NULL, "--rate", WORDS_FREE, NULL},
-    {NULL, "--note", WORDS_FREE, NULL},
-    {NULL, "--attempt", WORDS_FREE, NULL},
-    {NULL, "--simulate", WORDS_FREE, NULL},
-    {NULL, "--id", WORDS_FREE, NULL},
+    {"--status", WORDS_CHOICE, event_words},
+    {"--reason", WORDS_CHOICE, dead_letter_reasons},
+    {"--role", WORDS_CHOICE, role_words},
+    {"--expires", WORDS_CHOICE, expiry_words},
+    {"--config", WORDS_FILE, NULL},
+    {"-c", WORDS_FILE, NULL},
+    {"--run-dir", WORDS_FOLDER, NULL},
+    {"--offline", WORDS_FOLDER, NULL},
+    {"--event", WORDS_FILE, NULL},
+    {"--file", WORDS_FILE, NULL},
+    {"--private-key", WORDS_FILE, NULL},
+    {"--endpoint", WORDS_ENDPOINT, NULL},
+    {"--to", WORDS_ENDPOINT, NULL},
+    {"--source", WORDS_SOURCE, NULL},
+    {"--provider", WORDS_PROVIDER, NULL},
+    {"--workspace", WORDS_WORKSPACE, NULL},
+    {"--since", WORDS_CHOICE, when_words},
+    {"--until", WORDS_CHOICE, when_words},
+    {"--outage", WORDS_CHOICE, outage_words},
+    {"--type", WORDS_FREE, NULL},
+    {"--limit", WORDS_FREE, NULL},
+    {"--count", WORDS_FREE, NULL},
+    {"--rate", WORDS_FREE, NULL},
+    {"--note", WORDS_FREE, NULL},
+    {"--attempt", WORDS_FREE, NULL},
+    {"--simulate", WORDS_FREE, NULL},
+    {"--id", WORDS_FREE, NULL},
 };
 
 static const struct {
@@ -83,14 +83,25 @@ static const struct {
 };
 
 bool complete_kind(const struct command *command, const char *option,
-                   enum words *out, const char **choices)
+                   enum words *out, const char *const **choices)
 {
     *out = WORDS_FREE;
     *choices = NULL;
+    for (const struct option_spec *o = option && command ? command->options
+                                                         : NULL;
+         o && o->name; o++) {
+        const struct value *v = strcmp(o->name, option) == 0
+                                    ? option_arg(command, o)
+                                    : NULL;
+
+        if (v && v->choices) {
+            *out = WORDS_CHOICE;
+            *choices = v->choices;
+            return true;
+        }
+    }
     for (size_t i = 0; option && i < COUNT_OF(values); i++)
-        if (strcmp(values[i].option, option) == 0 &&
-            (!values[i].command ||
-             (command && strcmp(values[i].command, command->name) == 0))) {
+        if (strcmp(values[i].option, option) == 0) {
             *out = values[i].words;
             *choices = values[i].choices;
             return true;
@@ -108,7 +119,7 @@ bool complete_kind(const struct command *command, const char *option,
 static bool takes_value(const struct command *c, const char *word)
 {
     for (const struct option_spec *o = c ? c->options : NULL; o && o->name; o++)
-        if (strcmp(o->name, word) == 0 && o->value)
+        if (strcmp(o->name, word) == 0 && option_value(c, o))
             return true;
     return strcmp(word, "-c") == 0 || strcmp(word, "--config") == 0 ||
            strcmp(word, "--run-dir") == 0;
@@ -278,8 +289,12 @@ static void offer_options(const struct printer *p)
     const struct command *c = p->plan->command;
 
     for (const struct option_spec *o = c ? c->options : NULL; o && o->name; o++)
-        if (!given(p, o->name))
-            offer(p, o->name, o->help);
+        if (!given(p, o->name)) {
+            char *help = option_help(c, o);
+
+            offer(p, o->name, help);
+            free(help);
+        }
     offer(p, "--config", "the configuration");
     offer(p, "--run-dir", "the folder of the processes' sockets");
     offer(p, "--json", "print one JSON document");
@@ -393,11 +408,8 @@ int complete_print(struct ctl *c, const char *const *words, int count)
     if (plan.options)
         offer_options(&p);
     if (plan.words == WORDS_CHOICE) {
-        char *all = gr_strdup(plan.choices), *at = all, *word;
-
-        while ((word = strsep(&at, " ")))
-            offer(&p, word, NULL);
-        free(all);
+        for (const char *const *word = plan.choices; *word; word++)
+            offer(&p, *word, NULL);
     } else if (plan.words == WORDS_FILE) {
         printf(":files\n");
     } else if (plan.words == WORDS_FOLDER) {

@@ -31,11 +31,11 @@ struct completion {
         first; /* complete a command that begins with this word; "": any command */
     bool options; /* an option may follow */
     enum words words;
-    const char *choices; /* separated by spaces */
-    char *head;          /* "--endpoint=", put before each word; owned */
-    const char *begun;   /* the word begins with this */
-    const char *config;  /* of --config, or NULL */
-    const char *run_dir; /* of --run-dir, or NULL */
+    const char *const *choices; /* ends with NULL */
+    char *head;                 /* "--endpoint=", put before each word; owned */
+    const char *begun;          /* the word begins with this */
+    const char *config;         /* of --config, or NULL */
+    const char *run_dir;        /* of --run-dir, or NULL */
     const char *const *words_given; /* before the cursor */
     int given;
 };
@@ -48,7 +48,7 @@ void complete_fini(struct completion *c);
 /* The kind of the value of an option, or of the argument (`option` NULL), of the command.
  * false: no table has it; a unit test checks that every option and argument is in one. */
 bool complete_kind(const struct command *command, const char *option,
-                   enum words *out, const char **choices);
+                   enum words *out, const char *const **choices);
 
 /* Prints a word per line, a tab and its meaning; or ":files" or ":folders". A shell waits for
  * it at each press of a key: a process has 700 ms to respond, and no error is printed. */

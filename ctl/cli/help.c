@@ -82,8 +82,12 @@ void help_one(const struct command *c)
     if (*c->help)
         printf("\n%s\n", c->help);
     printf("\n");
-    for (const struct option_spec *o = c->options; o->name; o++)
-        print_option(OPTION_WIDTH, "      ", o->name, o->value, o->help);
+    for (const struct option_spec *o = c->options; o->name; o++) {
+        char *help = option_help(c, o);
+
+        print_option(OPTION_WIDTH, "      ", o->name, option_value(c, o), help);
+        free(help);
+    }
     print_globals();
     printf("\nExamples\n%s", c->examples);
 }
@@ -117,8 +121,12 @@ static void put_manual(struct buf *b)
         manual_text(b, summary);
         if (*c->help)
             manual_text(b, c->help);
-        for (const struct option_spec *o = c->options; o->name; o++)
-            manual_entry(b, o->name, o->value, o->help);
+        for (const struct option_spec *o = c->options; o->name; o++) {
+            char *help = option_help(c, o);
+
+            manual_entry(b, o->name, option_value(c, o), help);
+            free(help);
+        }
         manual_lines(b, c->examples);
         free(title);
         free(summary);

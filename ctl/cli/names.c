@@ -10,43 +10,41 @@ enum { LOOKED_AT = 1000 }; /* workspaces, and newest events for their types */
 
 /* ---- words of a fixed list ---- */
 
-static bool is_word(const char *choices, struct conf_near *near)
+static bool is_word(const char *const *choices, struct conf_near *near)
 {
-    char *all = gr_strdup(choices), *at = all, *word;
-    static char nearest[64];
-    bool found = false;
-
-    while (!found && (word = strsep(&at, " "))) {
-        found = strcmp(word, near->text) == 0;
-        conf_near_try(near, word);
-        if (near->best == word) { /* the hint outlives the list */
-            snprintf(nearest, sizeof nearest, "%s", word);
-            near->best = nearest;
-        }
+    for (; choices && *choices; choices++) {
+        if (strcmp(*choices, near->text) == 0)
+            return true;
+        conf_near_try(near, *choices);
     }
-    free(all);
-    return found;
+    return false;
 }
 
-static const char *choices_of(struct ctl *c, const char *option)
+/* NULL: the values of this option are not words of a list. */
+static const char *const *choices_of(struct ctl *c, const char *option)
 {
-    const char *choices;
+    const char *const *choices;
     enum words words;
 
     complete_kind(c->parsed.command, option, &words, &choices);
-    return words == WORDS_CHOICE ? choices : "";
+    return choices;
 }
 
 bool is_choice(struct ctl *c, const char *option)
 {
     struct conf_near near = {.text = parsed_value(&c->parsed, option)};
-    const char *choices = choices_of(c, option);
+    const char *const *choices = choices_of(c, option);
+    struct buf all;
     char hint[100];
 
     if (!near.text || is_word(choices, &near))
         return true;
-    complain(EXIT_USAGE, "%s: \"%s\" is unknown%s; write one of: %s", option,
-             near.text, conf_near_hint(&near, hint), choices);
+    buf_init(&all, 4096);
+    for (; *choices; choices++)
+        buf_printf(&all, " %s", *choices);
+    complain(EXIT_USAGE, "%s: \"%s\" is unknown%s; write one of:%s", option,
+             near.text, conf_near_hint(&near, hint), all.data);
+    buf_fini(&all);
     return false;
 }
 

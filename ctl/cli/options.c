@@ -3,6 +3,7 @@
 #include "alloc.h"
 #include "conf.h"
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,62 @@ static const struct option_spec *find_option(const struct command *c,
     return NULL;
 }
 
+const struct value *option_arg(const struct command *c,
+                               const struct option_spec *o)
+{
+    const struct value *v = o->help ? NULL : c->request->args;
+    bool found = false;
+
+    while (v && v->name && !found) {
+        char *name = value_public_name(v);
+
+        found = strcmp(name, o->name + strlen("--")) == 0;
+        v += !found;
+        free(name);
+    }
+    assert(o->help || found);
+    return found ? v : NULL;
+}
+
+const char *option_value(const struct command *c, const struct option_spec *o)
+{
+    const struct value *v = option_arg(c, o);
+
+    switch (v ? v->type : VALUE_ANY) {
+    case VALUE_BOOL:
+        return NULL;
+    case VALUE_INTEGER:
+        return "N";
+    case VALUE_TIME_MS:
+        return "WHEN";
+    case VALUE_PATTERN:
+        return "GLOB";
+    case VALUE_CHOICE:
+        return "WORD";
+    default:
+        return v ? "TEXT" : o->value;
+    }
+}
+
+char *option_help(const struct command *c, const struct option_spec *o)
+{
+    const struct value *v = option_arg(c, o);
+    char *help, *to;
+
+    if (!v)
+        return gr_strdup(o->help);
+    help = v->otherwise
+               ? gr_printf("%s (%" PRId64 ")", v->help, v->otherwise)
+               : gr_printf("%s%s", v->help,
+                           v->flags & VALUE_REQUIRED ? " (required)" : "");
+    to = help;
+    for (const char *at = help; *at; at++) /* without Markdown */
+        if (*at != '`')
+            *to++ = *at;
+    *to = 0;
+    return help;
+}
+
 static bool is_option(const char *word)
 {
     return word[0] == '-' && word[1];
@@ -110,7 +167,7 @@ static void take_words(struct option_reading *r)
         for (const struct command *c = r->commands; c->name; c++) {
             const struct option_spec *o = find_option(c, word, n);
 
-            takes_value |= o && o->value;
+            takes_value |= o && option_value(c, o);
         }
         if (!value && takes_value)
             i++;
@@ -203,7 +260,7 @@ static gr_rc unknown_option(struct option_reading *r, const char *word,
 
 static gr_rc take_option(struct option_reading *r, int *i)
 {
-    const char *word = r->argv[*i], *value;
+    const char *word = r->argv[*i], *value, *wants;
     size_t n = split(word, &value);
     int global = find_global(word, n);
     const struct option_spec *o = find_option(r->out->command, word, n);
@@ -211,7 +268,8 @@ static gr_rc take_option(struct option_reading *r, int *i)
 
     if (global < 0 && !o)
         return unknown_option(r, word, n);
-    takes_value = global >= 0 ? globals[global].value : o->value != NULL;
+    wants = global < 0 ? option_value(r->out->command, o) : NULL;
+    takes_value = global >= 0 ? globals[global].value : wants != NULL;
     if (!takes_value && value) {
         snprintf(r->why, 400, "%.*s takes no value", (int)n, word);
         return GR_REFUSE;
@@ -220,7 +278,7 @@ static gr_rc take_option(struct option_reading *r, int *i)
         value = *i + 1 < r->argc ? r->argv[++*i] : NULL;
     if (takes_value && !value) {
         snprintf(r->why, 400, "%.*s needs a value%s%s", (int)n, word,
-                 o ? ": " : "", o ? o->value : "");
+                 wants ? ": " : "", wants ? wants : "");
         return GR_REFUSE;
     }
     switch (global) {

@@ -3,6 +3,7 @@
 #ifndef CTL_OPTIONS_H
 #define CTL_OPTIONS_H
 
+#include "command_spec.h"
 #include "rc.h"
 
 struct ctl;
@@ -12,7 +13,7 @@ enum { OPTIONS_MAX = 12 };
 struct option_spec {
     const char *name;  /* "--since"; NULL ends the list */
     const char *value; /* "D", or NULL for a flag */
-    const char *help;
+    const char *help;  /* NULL: an argument of the command's request */
 };
 
 /* One command; its name has one or two words ("dlq show"). */
@@ -23,9 +24,19 @@ struct command {
     const char *summary;
     const char *help;     /* paragraphs below the summary; may be "" */
     const char *examples; /* lines */
+    const struct command_spec *request; /* NULL: none is declared */
     struct option_spec options[OPTIONS_MAX];
     int (*run)(struct ctl *c); /* the exit code */
 };
+
+/* The argument of the command's request that an option sets: --since sets since_ms. NULL: the
+ * option is of this program only. */
+const struct value *option_arg(const struct command *c,
+                               const struct option_spec *o);
+/* What stands for its value in a help text, or NULL for a flag. */
+const char *option_value(const struct command *c, const struct option_spec *o);
+/* Its help, with default and "(required)"; the caller's. */
+char *option_help(const struct command *c, const struct option_spec *o);
 
 /* What the command line says. Borrows from argv. */
 struct parsed {

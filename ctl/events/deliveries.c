@@ -23,7 +23,7 @@ int run_deliveries(struct ctl *c)
     json_t *args = json_object();
     int code = EXIT_USAGE;
 
-    if (is_choice(c, "--status") && put_filters(c, args, filters))
+    if (put_filters(c, args))
         code = list_pages(
             c, &(struct page_listing){.process = "sequencer",
                                       .ask = "deliveries",

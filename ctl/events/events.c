@@ -160,7 +160,9 @@ int run_events(struct ctl *c)
         .none = "No events found."};
     int code = EXIT_USAGE;
 
-    if (is_choice(c, "--status") && put_filters(c, args, filters))
+    if (status)
+        json_object_set_new(args, "status", json_string(status));
+    if (is_choice(c, "--status") && put_filters(c, args))
         code = status && strcmp(status, "accepted") == 0
                    ? list_accepted(c, args, &l)
                    : list_pages(c, &l);

@@ -32,9 +32,7 @@ int run_gaps(struct ctl *c)
     json_t *args = json_object();
     int code = EXIT_USAGE;
 
-    if (put_filters(c, args, filters)) {
-        json_object_set_new(args, "open",
-                            json_boolean(parsed_value(&c->parsed, "--open")));
+    if (put_filters(c, args)) {
         code = list_pages(c, &(struct page_listing){.process = "sequencer",
                                                     .ask = "gaps",
                                                     .key = "gaps",

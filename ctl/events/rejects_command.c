@@ -135,9 +135,8 @@ const struct column rejects_columns[] = {
 int run_rejects(struct ctl *c)
 {
     const char *source = parsed_value(&c->parsed, "--source");
-    static const char *const filters[] = {"--source", "--id", NULL};
     json_t *args = json_object(), *all = json_array(), *list;
-    int code = put_filters(c, args, filters) ? 0 : EXIT_USAGE;
+    int code = put_filters(c, args) ? 0 : EXIT_USAGE;
 
     if (!code && source && strcmp(source, "-") != 0 &&
         !is_known(c, "sources", "source", source))

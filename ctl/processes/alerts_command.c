@@ -1,7 +1,6 @@
 /* alerts_command: `grapnel alerts` and `alerts test`: lists the alerts of the console, and has it
  * send a test to notifiers. */
 #include "ask.h"
-#include "conf.h"
 #include "list.h"
 #include <string.h>
 
@@ -30,17 +29,13 @@ static const struct column columns[] = {
 
 int run_alerts(struct ctl *c)
 {
-    const char *limit = parsed_value(&c->parsed, "--limit"), *why;
-    json_t *reply, *alerts, *args;
-    int64_t max = 100;
+    json_t *reply, *alerts, *args = json_object();
     int code = 0;
 
-    if (limit &&
-        (conf_parse_int(limit, &max, &why) != GR_OK || max < 1 || max > 1000))
-        return complain(EXIT_USAGE,
-                        "--limit: \"%s\" is not a number from 1 to 1000",
-                        limit);
-    args = json_pack("{s:I}", "limit", (json_int_t)max);
+    if (!put_filters(c, args)) {
+        json_decref(args);
+        return EXIT_USAGE;
+    }
     reply = ask_needed(c, "console", "alerts", args, ASK_MS, &code);
     if (!reply)
         return code;

@@ -66,14 +66,13 @@ static bool collect(struct ctl *c, const char *process, const json_t *filters,
 
 int run_audit(struct ctl *c)
 {
-    static const char *const none[] = {NULL};
     json_t *filters = json_object(), *all, *list;
     struct processes p;
     char why[200] = "";
     struct buf away;
     int code = 0;
 
-    if (!put_filters(c, filters, none)) {
+    if (!put_filters(c, filters)) {
         json_decref(filters);
         return EXIT_USAGE;
     }

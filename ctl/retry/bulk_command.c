@@ -2,6 +2,7 @@
  * letters and changes each page in one transaction; this limits the rate and shows progress. */
 #include "ask.h"
 #include "clock.h"
+#include "commands.h"
 #include "conf.h"
 #include "names.h"
 #include "progress.h"
@@ -35,7 +36,6 @@ struct deed {
     const char *ask; /* the request to dlqd */
     const char
         *done; /* "requeued": the key of the reply, and the word to print */
-    const char *option; /* of the command line, sent with each page */
 };
 
 /* One run of an action. */
@@ -55,18 +55,13 @@ struct bulk {
 static bool put_args(struct bulk *b)
 {
     const char *text = parsed_value(&b->c->parsed, "--rate"), *why = "";
-    const char *value = parsed_value(&b->c->parsed, b->deed->option);
 
     b->rate = RATE_DEFAULT;
-    if (!put_filters(b->c, b->args, filters) ||
-        !is_utf8(b->deed->option, value))
-        return false;
-    if (value)
-        json_object_set_new(b->args, b->deed->option + strlen("--"),
-                            json_string(value));
     b->limit = INT64_MAX;
-    if (parsed_value(&b->c->parsed, "--limit"))
-        b->limit = list_limit(b->c);
+    if (!put_filters(b->c, b->args) || !put_limit(b->c, b->args))
+        return false;
+    if (json_object_get(b->args, "limit"))
+        b->limit = integer_of(b->args, "limit");
     if (!json_object_get(b->args, "until_ms"))
         json_object_set_new(b->args, "until_ms", json_integer(now_ms()));
     json_object_set_new(b->args, "who", json_string(user_name()));
@@ -95,11 +90,12 @@ static bool count_all(struct bulk *b, int *code)
     bool more = true;
 
     while (more) {
-        json_t *args = json_copy(b->args), *reply;
+        json_t *args = json_object(), *reply, *v;
+        const char *key;
 
-        json_object_del(args, "limit");
-        json_object_del(args, "who");
-        json_object_del(args, b->deed->option + strlen("--"));
+        json_object_foreach(b->args, key,
+                            v) if (command_arg(&command_dlq_count, key))
+            json_object_set(args, key, v);
         reply = ask_needed(b->c, dlqd, "dlq_count", args, ASK_MS, code);
         if (!reply)
             return false;
@@ -160,10 +156,9 @@ static bool do_all(struct bulk *b, int *code)
     return !interrupted;
 }
 
-int run_dlq_all(struct ctl *c, const char *ask_what, const char *done_word,
-                const char *option)
+int run_dlq_all(struct ctl *c, const char *ask_what, const char *done_word)
 {
-    const struct deed deed = {ask_what, done_word, option};
+    const struct deed deed = {ask_what, done_word};
     struct bulk b = {.c = c,
                      .deed = &deed,
                      .args = json_object(),

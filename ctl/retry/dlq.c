@@ -39,7 +39,7 @@ int run_dlq(struct ctl *c)
     json_t *args = json_object();
     int code = EXIT_USAGE;
 
-    if (is_choice(c, "--state") && put_filters(c, args, filters))
+    if (put_filters(c, args))
         code = list_pages(
             c, &(struct page_listing){.process = dlqd,
                                       .ask = "dlq",
@@ -139,7 +139,7 @@ static int decide(struct ctl *c, const char *what, const char *what_all,
     if (all == (c->parsed.arg_count > 0))
         return complain(EXIT_USAGE, "give the id of one dead letter, or --all");
     if (all)
-        return run_dlq_all(c, what_all, done, "--note");
+        return run_dlq_all(c, what_all, done);
     if (!is_utf8("--note", note) ||
         !is_utf8("the id of the dead letter", c->parsed.args[0]))
         return EXIT_USAGE;
@@ -184,7 +184,7 @@ int run_dlq_retry(struct ctl *c)
     if (all == (c->parsed.arg_count > 0))
         return complain(EXIT_USAGE, "give ids of dead letters, or --all");
     if (all)
-        return run_dlq_all(c, "dlq_retry_all", "requeued", "--to");
+        return run_dlq_all(c, "dlq_retry_all", "requeued");
     for (int i = 0; i < c->parsed.arg_count; i++)
         if (!is_utf8("the id of a dead letter", c->parsed.args[i]))
             return EXIT_USAGE;

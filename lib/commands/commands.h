@@ -21,6 +21,9 @@ struct command_list {
 };
 extern const struct command_list command_lists[];
 
+/* Known reasons of dead letters; ends with NULL. */
+extern const char *const dead_letter_reasons[];
+
 /* Every process. */
 extern const struct command_spec command_ping, command_status, command_health,
     command_names, command_check, command_reload, command_backup,

@@ -9,28 +9,28 @@ static const char *const states_and_all[] = {
     "dead", "requeued", "recovered", "resolved", "discarded", "all", NULL};
 
 /* Known ones; `refused:` is followed by the reason of an event that was not routed. */
-static const char *const reasons[] = {"rejected",
-                                      "budget_attempts",
-                                      "budget_time",
-                                      "expired",
-                                      "endpoint_gone",
-                                      "endpoint_removed",
-                                      "blocked_address",
-                                      "crashed_deliverer",
-                                      "abandoned",
-                                      "damaged",
-                                      "invalid_transition",
-                                      "refused:*",
-                                      NULL};
+const char *const dead_letter_reasons[] = {"rejected",
+                                           "budget_attempts",
+                                           "budget_time",
+                                           "expired",
+                                           "endpoint_gone",
+                                           "endpoint_removed",
+                                           "blocked_address",
+                                           "crashed_deliverer",
+                                           "abandoned",
+                                           "damaged",
+                                           "invalid_transition",
+                                           "refused:*",
+                                           NULL};
 
 /* Which dead letters. */
-#define DEAD_LETTER_FILTERS                                        \
-    PATTERN("endpoint", "of this endpoint"),                       \
-        PATTERN("source", "from this source"),                     \
-        PATTERN("workspace", "of this workspace"),                 \
-        PATTERN("type", "of this type"),                           \
-        PATTERN("reason", "with this reason", .choices = reasons), \
-        TIME_MS("since_ms", "dead-lettered from this time on"),    \
+#define DEAD_LETTER_FILTERS                                                    \
+    PATTERN("endpoint", "of this endpoint"),                                   \
+        PATTERN("source", "from this source"),                                 \
+        PATTERN("workspace", "of this workspace"),                             \
+        PATTERN("type", "of this type"),                                       \
+        PATTERN("reason", "with this reason", .choices = dead_letter_reasons), \
+        TIME_MS("since_ms", "dead-lettered from this time on"),                \
         TIME_MS("until_ms", "dead-lettered before this time")
 #define ARG_NOTE(h) \
     TEXT("note", h, .min = 1, .max = 4000, .flags = VALUE_REQUIRED)
