@@ -370,7 +370,9 @@ static const struct value fact = OBJECT("event", fact_fields,
                                         "one event; null: it is not known",
                                         .flags = VALUE_NULL);
 static const struct value facts_fields[] = {
-    LIST("events", &fact, "the events, in the order of `ids`"), {0}};
+    LIST("events", &fact,
+         "the events, in the order of `ids`; null: it is not known"),
+    {0}};
 const struct command_spec command_facts = {
     .name = "facts",
     .process = "sequencer",
