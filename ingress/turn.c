@@ -112,22 +112,6 @@ static void work_on_requests(struct ingress *g)
         g->watermark.next = links_next(g->daemon.links, SEQUENCER);
 }
 
-/* ---- a stalled disk ---- */
-
-static void look_for_stall(struct ingress *g)
-{
-    int64_t since_ms = g->daemon.loop.disk_ms;
-
-    if (!g->stalled_ms && mono_ms() - since_ms >= g->stall_ms) {
-        g->stalled_ms = since_ms;
-        log_warn(NULL,
-                 "the disk stalls: a write has not ended; ingress responds 503 "
-                 "until it ends",
-                 LI("stalled_ms", mono_ms() - since_ms));
-    }
-    intake_give_up(g, g->stalled_ms != 0);
-}
-
 /* The sequencer was heard lately. */
 static bool responds(struct ingress *g)
 {
@@ -278,8 +262,16 @@ void ingress_after_commit(void *self)
 void ingress_meanwhile(void *self)
 {
     struct ingress *g = self;
+    int64_t since_ms = g->daemon.loop.disk_ms;
 
-    look_for_stall(g);
+    if (!g->stalled_ms && mono_ms() - since_ms >= g->stall_ms) {
+        g->stalled_ms = since_ms;
+        log_warn(NULL,
+                 "the disk stalls: a write has not ended; ingress responds 503 "
+                 "until it ends",
+                 LI("stalled_ms", mono_ms() - since_ms));
+    }
+    intake_give_up(g, g->stalled_ms != 0);
     http_run(g->http, now_ms(), mono_ms());
 }
 

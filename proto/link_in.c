@@ -239,28 +239,23 @@ static bool agrees(const struct link_in *i, const struct wire_batch *b)
     return last < b->first || epochs_of(&i->epochs, last) == b->epoch;
 }
 
-/* This turn has applied messages for long enough: one message may stand for thousands
- * of events, while other peers wait and a deliverer needs its lease extended. */
-static bool is_spent(struct links *h)
-{
-    int64_t now = mono_us();
-
-    if (!h->applied_us)
-        h->applied_us = now;
-    return now - h->applied_us > APPLY_MAX_US;
-}
-
 static gr_rc take_rest(struct links *h, struct link_in *i,
                        const struct wire_batch *b, struct bytes frame)
 {
     size_t at = 0;
     struct bytes msg;
+    int64_t now;
 
     for (uint64_t n = b->first; n < b->first + b->count; n++) {
         next_message(b, &at, &msg);
         if (n <= i->taken)
             continue;
-        if (is_spent(h)) {
+        now = mono_us();
+        if (!h->applied_us)
+            h->applied_us = now;
+        /* One message may stand for thousands of events, while other peers wait and a deliverer
+         * needs its lease extended. */
+        if (now - h->applied_us > APPLY_MAX_US) {
             i->gap = true; /* the sender sends the rest again */
             break;
         }

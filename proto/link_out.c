@@ -258,18 +258,6 @@ static void begin_batch(struct links *h, struct link_out *o,
                                   : b->prev_epoch;
 }
 
-/* Count a missing row once, though it may be sent several times. */
-static void note_gone(struct link_out *o, uint64_t n)
-{
-    if (n <= o->gone_n)
-        return;
-    if (!o->gone_count++) {
-        o->gone_first = n;
-        o->gone_ms = mono_ms();
-    }
-    o->gone_n = n;
-}
-
 /* Logs one line for all missing rows that are found in one pass through the log, or in
  * one second of it: moving an endpoint to another deliverer leaves thousands. Returns in
  * how many ms to call again; -1: not needed. */
@@ -304,8 +292,15 @@ static bool add_message(struct links *h, struct link_out *o,
         buf_put(&h->messages, kept.p, kept.n);
     } else if (!h->ops->load ||
                !h->ops->load(h->self, o->peer, n, kind, ref, &h->messages)) {
-        note_gone(o, n);
         h->messages.len = at + sizeof size;
+        if (n >
+            o->gone_n) { /* counted once, though it may be sent several times */
+            if (!o->gone_count++) {
+                o->gone_first = n;
+                o->gone_ms = mono_ms();
+            }
+            o->gone_n = n;
+        }
     }
     if (b->count && (h->messages.failed || h->messages.len > BATCH_MAX_BYTES)) {
         h->messages.len = at;

@@ -68,19 +68,6 @@ bool sequencer_has_time(void *self)
     return q->event_credit > 0;
 }
 
-static void count(struct sequencer *q)
-{
-    int64_t open, oldest_ms;
-
-    store_gap_figures(q->order, &open, &oldest_ms);
-    q->metrics[METRIC_GAPS_OPEN] = open;
-    /* After a step of the clock the gap may have been opened in the future. */
-    q->metrics[METRIC_GAP_OLDEST] = open && q->d.loop.now_ms > oldest_ms
-                                        ? (q->d.loop.now_ms - oldest_ms) / 1000
-                                        : 0;
-    q->metrics[METRIC_KEYS] = keys_count(q->keys);
-}
-
 static int64_t history_before(const struct sequencer *q)
 {
     return retention_before(&q->d.retention, q->d.loop.now_ms,
@@ -91,6 +78,7 @@ static int64_t history_before(const struct sequencer *q)
 static void look(struct sequencer *q)
 {
     bool was_disk_low = q->disk_low;
+    int64_t open, oldest_ms;
 
     q->looked_ms = q->d.loop.mono_ms;
     q->disk_low = is_disk_low(q);
@@ -104,7 +92,13 @@ static void look(struct sequencer *q)
     search_filters_tidy(q->search_filters);
     tokens_work(q);
     store_actions_forget(q->search, history_before(q), ORDER_PER_TURN);
-    count(q);
+    store_gap_figures(q->order, &open, &oldest_ms);
+    q->metrics[METRIC_GAPS_OPEN] = open;
+    /* After a step of the clock the gap may have been opened in the future. */
+    q->metrics[METRIC_GAP_OLDEST] = open && q->d.loop.now_ms > oldest_ms
+                                        ? (q->d.loop.now_ms - oldest_ms) / 1000
+                                        : 0;
+    q->metrics[METRIC_KEYS] = keys_count(q->keys);
 }
 
 /* Purge events that have ended. If the disk requires it before history.keep has passed, purge

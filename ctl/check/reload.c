@@ -104,25 +104,6 @@ static void print_unset(const json_t *rows)
     json_decref(unset);
 }
 
-/* The exit code. */
-static int judge(struct ctl *c, const json_t *rows)
-{
-    int away = complain_all_away(c, rows, "reached"), code = 0;
-    json_t *row;
-    size_t i;
-
-    json_array_foreach(rows, i, row)
-    {
-        if (!is_true(row, "reached") || is_true(row, "ok"))
-            continue;
-        code = EXIT_CONFIG;
-        if (*text_of(row, "error"))
-            complain(0, "%s: %s", text_of(row, "process"),
-                     text_of(row, "error"));
-    }
-    return code ? code : away;
-}
-
 /* ---- text output ---- */
 
 static void print_row(struct ctl *c, const json_t *row, const char *done)
@@ -175,7 +156,16 @@ static int report(struct ctl *c, json_t *rows, const char *done)
     print_lines(rows, "warnings");
     print_lines(rows, "errors");
     print_unset(rows);
-    code = judge(c, rows);
+    code = complain_all_away(c, rows, "reached");
+    json_array_foreach(rows, i, row)
+    {
+        if (!is_true(row, "reached") || is_true(row, "ok"))
+            continue;
+        code = EXIT_CONFIG;
+        if (*text_of(row, "error"))
+            complain(0, "%s: %s", text_of(row, "process"),
+                     text_of(row, "error"));
+    }
     json_decref(variables);
     json_decref(rows);
     return code;

@@ -118,24 +118,6 @@ static void put_time(struct sample_making *m)
     put_field(m, &v->token, m->w->uuid);
 }
 
-/* A signature in the body does not sign the body: the signed values and the
- * signature are put into a given body, too. */
-static gr_rc open_given(struct sample_making *m)
-{
-    if (!m->w->has_body || m->source->verify.signature.kind != EXPR_JSON ||
-        !m->w->uuid)
-        return GR_OK;
-    m->doc = json_loadb(m->w->given.p, m->w->given.n, 0, NULL);
-    if (!json_is_object(m->doc)) {
-        snprintf(m->why, 200,
-                 "the provider signs inside the body, but this body is not a "
-                 "JSON object");
-        return GR_REFUSE;
-    }
-    put_time(m);
-    return GR_OK;
-}
-
 /* It signs the fields of a form. */
 static bool takes_form(const struct source *source)
 {
@@ -284,7 +266,7 @@ gr_rc sample_make(struct event_sample *s, const struct source *source,
                               .form = form,
                               .doc = w->has_body || form ? NULL
                                                          : new_doc(source, w)};
-    gr_rc rc;
+    gr_rc rc = GR_OK;
 
     buf_init(&s->headers, HEADERS_MAX_BYTES);
     buf_init(&s->body, SAMPLE_BODY_BYTES);
@@ -292,7 +274,19 @@ gr_rc sample_make(struct event_sample *s, const struct source *source,
     put_type(&m);
     if (w->uuid)
         put_rest(&m);
-    rc = open_given(&m);
+    /* A signature in the body does not sign the body: the signed values and the signature are
+     * put into a given body, too. */
+    if (w->has_body && source->verify.signature.kind == EXPR_JSON && w->uuid) {
+        m.doc = json_loadb(w->given.p, w->given.n, 0, NULL);
+        if (json_is_object(m.doc)) {
+            put_time(&m);
+        } else {
+            snprintf(why, 200,
+                     "the provider signs inside the body, but this body is not "
+                     "a JSON object");
+            rc = GR_REFUSE;
+        }
+    }
     if (rc == GR_OK)
         rc = put_body(&m);
     json_decref(m.doc);

@@ -117,31 +117,15 @@ static bool take_frames(struct feed *f)
 
 /* ---- processes ---- */
 
-/* Subscribes to the console, or without one to each process. A console that runs and forwards
- * nothing, because it hangs, is not used, so that the other processes do not seem silent. */
-static void choose(struct feed *f, int64_t now)
-{
-    const struct publisher *t = collector_publisher(f->collector, console);
-    int64_t last = f->heard_ms > f->sub_began_ms ? f->heard_ms
-                                                 : f->sub_began_ms;
-    bool there = false;
-
-    for (size_t i = 0; i < f->processes.count; i++)
-        there |= f->seen[i].listens && strcmp(f->seen[i].name, console) == 0;
-    if (f->through_console && there && now - last > f->stale_ms - SLACK_MS / 2)
-        f->console_mute = true;
-    if (!f->through_console && t && collector_hears(t, now))
-        f->console_mute = false;
-    there = there && f->publish && !f->console_mute;
-    if (f->through_console != there)
-        subscribe(f, there);
-    for (size_t i = 0; !f->through_console && i < f->processes.count; i++)
-        if (f->seen[i].listens)
-            connect_to(f, f->seen[i].name);
-}
-
+/* Looks which processes listen, and subscribes to the console, or without one to each of them. A
+ * console that runs and forwards nothing, because it hangs, is not used, so that the other
+ * processes do not seem silent. */
 static void look(struct feed *f, int64_t now)
 {
+    const struct publisher *t;
+    int64_t last_ms = f->heard_ms > f->sub_began_ms ? f->heard_ms
+                                                    : f->sub_began_ms;
+    bool there = false;
     char why[200];
 
     processes_fini(&f->processes);
@@ -152,10 +136,22 @@ static void look(struct feed *f, int64_t now)
         f->seen[i] = (struct top_seen){
             f->processes.names[i],
             process_listens(f->c, f->processes.names[i], why)};
+        there |= f->seen[i].listens && strcmp(f->seen[i].name, console) == 0;
         if (!f->seen[i].listens)
             collector_forget(f->collector, f->seen[i].name);
     }
-    choose(f, now);
+    t = collector_publisher(f->collector, console);
+    if (f->through_console && there &&
+        now - last_ms > f->stale_ms - SLACK_MS / 2)
+        f->console_mute = true;
+    if (!f->through_console && t && collector_hears(t, now))
+        f->console_mute = false;
+    there = there && f->publish && !f->console_mute;
+    if (f->through_console != there)
+        subscribe(f, there);
+    for (size_t i = 0; !f->through_console && i < f->processes.count; i++)
+        if (f->seen[i].listens)
+            connect_to(f, f->seen[i].name);
 }
 
 /* ---- requests ---- */

@@ -86,10 +86,16 @@ static void note_remote(struct connection *conn, struct MHD_Connection *c)
         conn->remote[0] = 0;
 }
 
-static void keep_by_fd(struct connections *all, struct connection *conn)
+struct connection *connection_new(struct connections *all,
+                                  struct MHD_Connection *c)
 {
+    struct connection *conn = gr_alloc(sizeof *conn);
     size_t capacity = all->by_fd_count ? all->by_fd_count : 64;
+    int on = 1;
 
+    conn->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)
+                   ->connect_fd;
+    setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     while (capacity <= (size_t)conn->fd)
         capacity *= 2;
     if (capacity > all->by_fd_count) {
@@ -99,18 +105,6 @@ static void keep_by_fd(struct connections *all, struct connection *conn)
         all->by_fd_count = capacity;
     }
     all->by_fd[conn->fd] = conn;
-}
-
-struct connection *connection_new(struct connections *all,
-                                  struct MHD_Connection *c)
-{
-    struct connection *conn = gr_alloc(sizeof *conn);
-    int on = 1;
-
-    conn->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)
-                   ->connect_fd;
-    setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    keep_by_fd(all, conn);
     note_remote(conn, c);
     conn->state = CONNECTION_SHUT;
     connection_transition(all, conn, CONNECTION_IDLE);

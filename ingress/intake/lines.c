@@ -184,29 +184,20 @@ size_t lines_bytes(const struct lines *l)
              : 0;
 }
 
-/* The next line, with its newline. */
-static struct bytes next_line(struct lines *l, struct bytes body)
-{
-    const char *at = (const char *)body.p + l->read_bytes;
-    size_t left = body.n - l->read_bytes;
-    const char *stop = memchr(at, '\n', left);
-    size_t n = stop ? (size_t)(stop - at) + 1 : left;
-
-    l->read_bytes += n;
-    l->read_lines++;
-    return (struct bytes){at, n};
-}
-
 enum lines_step lines_read(struct lines *l, const struct settings *s,
                            const struct producer *p, struct bytes body,
                            int64_t *count, int64_t *bytes)
 {
     while (*count > 0 && *bytes > 0 && l->read_bytes < body.n) {
-        struct bytes text = next_line(l, body);
+        const char *at = (const char *)body.p + l->read_bytes;
+        const char *stop = memchr(at, '\n', body.n - l->read_bytes);
+        struct bytes text = {at, stop ? (size_t)(stop - at)
+                                      : body.n - l->read_bytes};
+        size_t n = text.n + (stop != NULL);
 
-        *bytes -= (int64_t)text.n;
-        if (((const char *)text.p)[text.n - 1] == '\n')
-            text.n--;
+        l->read_bytes += n;
+        l->read_lines++;
+        *bytes -= (int64_t)n;
         if (is_blank(text))
             continue;
         if (l->count == LINES_MAX_COUNT)

@@ -153,17 +153,11 @@ static bool skip_any(struct reader *r, const char *chars)
     return true;
 }
 
-static int days_of_month(int year, int month)
-{
-    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-
-    return days[month - 1] + (month == 2 && leap);
-}
-
 static bool read_date(struct reader *r, struct tm *tm)
 {
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     int year = digits(r, 4), month, day;
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 
     if (year < 0 || !skip_any(r, "-"))
         return false;
@@ -174,7 +168,7 @@ static bool read_date(struct reader *r, struct tm *tm)
     tm->tm_year = year - 1900;
     tm->tm_mon = month - 1;
     tm->tm_mday = day;
-    return day >= 1 && day <= days_of_month(year, month);
+    return day >= 1 && day <= days[month - 1] + (month == 2 && leap);
 }
 
 /* ".123456789": any number of digits, of which the first six count. */

@@ -203,19 +203,6 @@ static void fill_dedupe(struct source *source, const struct profile *p)
     d->none = d->count == 0 && d->replays_ms <= 0;
 }
 
-/* clock_skew in the file overrides the profile's. */
-static void fill_verify(struct source *source, const struct profile *p)
-{
-    if (verify_unset(&source->verify) && !profile_is_custom(p)) {
-        settings_verify_forget(&source->verify);
-        verify_copy(&source->verify, &p->verify);
-        if (source->clock_skew_ms)
-            source->verify.past_ms = source->verify.future_ms = 0;
-    }
-    if (!source->clock_skew_ms)
-        source->clock_skew_ms = PROFILE_CLOCK_SKEW_MS;
-}
-
 void profile_fill(struct source *source)
 {
     const struct profile *p = source->profile;
@@ -229,7 +216,15 @@ void profile_fill(struct source *source)
     fill_expr(&source->type, &p->type);
     fill_expr(&source->workspace, &p->workspace);
     fill_expr(&source->mode, &p->mode);
-    fill_verify(source, p);
+    /* clock_skew in the file overrides the profile's. */
+    if (verify_unset(&source->verify) && !profile_is_custom(p)) {
+        settings_verify_forget(&source->verify);
+        verify_copy(&source->verify, &p->verify);
+        if (source->clock_skew_ms)
+            source->verify.past_ms = source->verify.future_ms = 0;
+    }
+    if (!source->clock_skew_ms)
+        source->clock_skew_ms = PROFILE_CLOCK_SKEW_MS;
     fill_dedupe(source, p);
     source->batch |= p->batch;
     for (size_t i = 0; i < p->forward_headers.count; i++)

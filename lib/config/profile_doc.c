@@ -27,18 +27,6 @@ static void put_expr(struct buf *out, const struct expr *e)
     }
 }
 
-static void put_place(struct buf *out, const struct verify *v)
-{
-    for (size_t i = 0; i < v->headers.count; i++) {
-        buf_puts(out, i ? ", else " : " in ");
-        put_code(out, v->headers.items[i]);
-    }
-    if (v->signature.kind != EXPR_NONE) {
-        buf_puts(out, " in ");
-        put_expr(out, &v->signature);
-    }
-}
-
 static void put_form(struct buf *out, const struct verify *v)
 {
     const char *encoding = v->encoding == ENCODING_HEX ? "hex" : "base64";
@@ -102,7 +90,14 @@ static void put_verified(struct buf *out, const struct verify *v)
         [HANDSHAKE_HEAD] = "HEAD"};
 
     buf_puts(out, schemes[v->scheme]);
-    put_place(out, v);
+    for (size_t i = 0; i < v->headers.count; i++) {
+        buf_puts(out, i ? ", else " : " in ");
+        put_code(out, v->headers.items[i]);
+    }
+    if (v->signature.kind != EXPR_NONE) {
+        buf_puts(out, " in ");
+        put_expr(out, &v->signature);
+    }
     if (v->scheme == SCHEME_SHARED_TOKEN) {
         buf_puts(out, ", which is the secret itself; requests are not signed");
         return;
@@ -314,25 +309,23 @@ static bool has_id(const struct source *s)
     return s->id.kind != EXPR_NONE && signature_signs(text, "id");
 }
 
-static void put_row(struct buf *out, const struct profile *p)
-{
-    struct profile_words w = profile_words(p);
-    const struct source *s = profile_source(p);
-
-    if (profile_is_custom(p))
-        return;
-    buf_printf(
-        out, "| [`%s`](#%s) | %s | %s | %s | %s |\n", w.name, w.name, w.title,
-        s->verify.scheme == SCHEME_SHARED_TOKEN ? "not signed"
-                                                : schemes[s->verify.scheme],
-        has_time(&s->verify) ? "yes" : "no", has_id(s) ? "yes" : "no");
-}
-
 void profile_document(struct buf *out)
 {
     buf_puts(out, preamble);
-    for (size_t i = 0; profile_name(i); i++)
-        put_row(out, profile_find(profile_name(i)));
+    for (size_t i = 0; profile_name(i); i++) {
+        const struct profile *p = profile_find(profile_name(i));
+        struct profile_words w = profile_words(p);
+        const struct source *s = profile_source(p);
+
+        if (!profile_is_custom(p))
+            buf_printf(out, "| [`%s`](#%s) | %s | %s | %s | %s |\n", w.name,
+                       w.name, w.title,
+                       s->verify.scheme == SCHEME_SHARED_TOKEN
+                           ? "not signed"
+                           : schemes[s->verify.scheme],
+                       has_time(&s->verify) ? "yes" : "no",
+                       has_id(s) ? "yes" : "no");
+    }
     for (size_t i = 0; profile_name(i); i++) {
         buf_puts(out, "\n");
         profile_describe(profile_find(profile_name(i)), out);

@@ -40,11 +40,17 @@ static const char *name_at(const void *first, size_t size, size_t i)
     return *(const char *const *)((const char *)first + i * size);
 }
 
-static void check_doubles(struct conf *c, const struct named *all, size_t n,
-                          const char *what)
+static void check_names(struct conf *c, const void *first, size_t size,
+                        size_t count, const char *what)
 {
+    struct named *all = gr_alloc(count * sizeof *all);
     struct buf where;
+    size_t n = 0;
 
+    for (size_t i = 0; i < count; i++)
+        if (name_at(first, size, i))
+            all[n++] = (struct named){name_at(first, size, i), i};
+    qsort(all, n, sizeof *all, by_name);
     buf_init(&where, PATH_MAX + 32);
     for (size_t i = 1; i < n; i++) {
         if (strcmp(all[i - 1].name, all[i].name) != 0)
@@ -55,19 +61,6 @@ static void check_doubles(struct conf *c, const struct named *all, size_t n,
                       where.data);
     }
     buf_fini(&where);
-}
-
-static void check_names(struct conf *c, const void *first, size_t size,
-                        size_t count, const char *what)
-{
-    struct named *all = gr_alloc(count * sizeof *all);
-    size_t n = 0;
-
-    for (size_t i = 0; i < count; i++)
-        if (name_at(first, size, i))
-            all[n++] = (struct named){name_at(first, size, i), i};
-    qsort(all, n, sizeof *all, by_name);
-    check_doubles(c, all, n, what);
     free(all);
 }
 
@@ -277,20 +270,6 @@ static void check_address(struct conf *c, const char *url,
     free(host);
 }
 
-static void check_addresses(struct conf *c, const struct settings *s)
-{
-    for (size_t i = 0; i < s->endpoint_count; i++)
-        if (s->endpoints[i].enabled)
-            check_address(c, s->endpoints[i].url,
-                          &s->endpoints[i].allow_private);
-    for (size_t i = 0; i < s->source_count; i++)
-        check_address(c, s->sources[i].order.backfill,
-                      &s->sources[i].order.allow_private);
-    for (size_t i = 0; i < s->notifier_count; i++)
-        check_address(c, s->notifiers[i].webhook,
-                      &s->notifiers[i].allow_private);
-}
-
 /* ---- ordered lanes ---- */
 
 static const struct retry_policy *policy_of(const struct settings *s,
@@ -425,19 +404,6 @@ static bool is_unusable(const struct conf *c, const struct settings *s,
                  (unsigned)geteuid(), there ? path : folder, strerror(errno));
     free(folder);
     return *why;
-}
-
-/* A warning, because a missing folder stops no process and may come back. */
-static void check_log_errors(struct conf *c, const struct settings *s)
-{
-    char why[PATH_MAX + 200];
-
-    if (s->log_errors && strchr(s->log_errors, '/') && s->run_dir &&
-        s->state_dir && is_unusable(c, s, s->log_errors, why))
-        conf_warn_at(c, s->log_errors,
-                     "%s. Until then warnings and errors are written to "
-                     "standard error only",
-                     why);
 }
 
 /* ======== warnings of subscriptions and senders that do not meet ======== */
@@ -628,14 +594,31 @@ static void warn_matches(struct conf *c, const struct settings *s)
 
 void settings_warn(struct conf *c, const struct settings *s)
 {
-    check_addresses(c, s);
+    char why[PATH_MAX + 200];
+
+    for (size_t i = 0; i < s->endpoint_count; i++)
+        if (s->endpoints[i].enabled)
+            check_address(c, s->endpoints[i].url,
+                          &s->endpoints[i].allow_private);
+    for (size_t i = 0; i < s->source_count; i++)
+        check_address(c, s->sources[i].order.backfill,
+                      &s->sources[i].order.allow_private);
+    for (size_t i = 0; i < s->notifier_count; i++)
+        check_address(c, s->notifiers[i].webhook,
+                      &s->notifiers[i].allow_private);
     for (size_t i = 0; i < s->endpoint_count; i++)
         check_lane(c, s, &s->endpoints[i]);
     for (size_t i = 0; i < s->endpoint_count; i++)
         check_timeout(c, s, &s->endpoints[i]);
     for (size_t i = 0; i < s->route_count; i++)
         check_choice(c, s, &s->routes[i]);
-    check_log_errors(c, s);
+    /* A warning, because a missing folder stops no process and may come back. */
+    if (s->log_errors && strchr(s->log_errors, '/') && s->run_dir &&
+        s->state_dir && is_unusable(c, s, s->log_errors, why))
+        conf_warn_at(c, s->log_errors,
+                     "%s. Until then warnings and errors are written to "
+                     "standard error only",
+                     why);
     if (conf_good(c))
         warn_matches(c, s);
 }

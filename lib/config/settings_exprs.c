@@ -142,11 +142,23 @@ static void read_tests(const struct conf_value *v, struct where_field *f)
         conf_error(v, "must have at least one condition");
 }
 
-static void read_values(const struct conf_value *v, struct where_field *f)
+static void read_field(const struct conf_value *v, struct where *w)
 {
-    size_t n = conf_count(v);
+    struct where_field *f;
+    const char *why;
+    size_t n;
 
+    w->fields = gr_realloc(w->fields, (w->count + 1) * sizeof *w->fields);
+    f = &w->fields[w->count++];
+    *f = (struct where_field){0};
+    if (expr_parse(&f->field, v->key, &why) != GR_OK)
+        conf_error(v, "\"%.60s\" %s", v->key, why);
+    if (conf_is_map(v)) {
+        read_tests(v, f);
+        return;
+    }
     add_test(f, TEST_IN);
+    n = conf_count(v);
     for (size_t i = 0; i < n; i++) {
         struct conf_value item = conf_item(v, i);
 
@@ -154,22 +166,6 @@ static void read_values(const struct conf_value *v, struct where_field *f)
     }
     if (n == 0)
         conf_error(v, "must not be an empty list");
-}
-
-static void read_field(const struct conf_value *v, struct where *w)
-{
-    struct where_field *f;
-    const char *why;
-
-    w->fields = gr_realloc(w->fields, (w->count + 1) * sizeof *w->fields);
-    f = &w->fields[w->count++];
-    *f = (struct where_field){0};
-    if (expr_parse(&f->field, v->key, &why) != GR_OK)
-        conf_error(v, "\"%.60s\" %s", v->key, why);
-    if (conf_is_map(v))
-        read_tests(v, f);
-    else
-        read_values(v, f);
 }
 
 static void read_where(const struct conf_value *v, const struct conf_key *k,

@@ -371,20 +371,6 @@ static void unknown_provider(const struct conf_value *v, const char *name)
     buf_fini(&all);
 }
 
-static void check_own_verify(const struct conf_value *v, const struct source *s)
-{
-    bool has = conf_has(v, "verify");
-
-    if (profile_is_custom(s->profile) && !has)
-        conf_error_key(
-            v, "verify",
-            "is missing: with provider: custom, it describes the signature");
-    if (!profile_is_custom(s->profile) && has)
-        conf_error_key(v, "verify",
-                       "is only for provider: custom; provider %s defines it",
-                       s->provider);
-}
-
 /* Reads what the file has, then lets the profile fill the rest. */
 static void check_source(const struct conf_value *v, void *target)
 {
@@ -406,7 +392,14 @@ static void check_source(const struct conf_value *v, void *target)
         unknown_provider(v, s->provider);
         return;
     }
-    check_own_verify(v, s);
+    if (profile_is_custom(s->profile) && !conf_has(v, "verify"))
+        conf_error_key(
+            v, "verify",
+            "is missing: with provider: custom, it describes the signature");
+    if (!profile_is_custom(s->profile) && conf_has(v, "verify"))
+        conf_error_key(v, "verify",
+                       "is only for provider: custom; provider %s defines it",
+                       s->provider);
     profile_fill(s);
     if (!s->dedupe.none && s->dedupe.replays_ms > 0 && !signed_part_lasts(s))
         conf_error_key(v, "dedupe",

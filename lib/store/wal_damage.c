@@ -62,27 +62,23 @@ static void count_all(struct wal_file *w, const char *db_path,
     out->frames += out->frames > 0; /* the first frame */
 }
 
-static void look(struct wal_file *w, struct wal_damage *out)
-{
-    for (out->frame = 1; wal_file_read(w); out->frame++) {
-        if (!wal_file_is_valid(w, w->sums)) {
-            count_behind(w, out);
-            return;
-        }
-        w->sums = wal_file_sums(w);
-    }
-}
-
 bool wal_damage_find(const char *db_path, struct wal_damage *out)
 {
     bool good = false;
     struct wal_file *w = wal_file_open(db_path, &good);
 
     *out = (struct wal_damage){0};
-    if (w && good)
-        look(w, out);
-    else if (w)
+    if (w && good) {
+        for (out->frame = 1; wal_file_read(w); out->frame++) {
+            if (!wal_file_is_valid(w, w->sums)) {
+                count_behind(w, out);
+                break;
+            }
+            w->sums = wal_file_sums(w);
+        }
+    } else if (w) {
         count_all(w, db_path, out);
+    }
     wal_file_close(w);
     return out->frames > 0;
 }

@@ -509,15 +509,6 @@ bool conf_has_file(const struct conf *c, const char *path)
     return false;
 }
 
-static size_t lines_before(const char *text, size_t n)
-{
-    size_t lines = 1;
-
-    for (size_t i = 0; i < n && text[i]; i++)
-        lines += text[i] == '\n';
-    return lines;
-}
-
 /* Whether an unquoted value begins at `at` that YAML reads as another type. */
 static bool needs_quotes(const char *at)
 {
@@ -577,13 +568,15 @@ static void syntax_mistake(struct conf *c, const struct conf_file *f,
                            const yaml_parser_t *p, const struct buf *text)
 {
     bool bytes = p->error == YAML_READER_ERROR;
-    size_t line = bytes ? lines_before(text->data, p->problem_offset)
-                        : p->problem_mark.line + 1;
+    size_t line = bytes ? 1 : p->problem_mark.line + 1;
     size_t column = bytes ? 1 : p->problem_mark.column + 1;
     const char *context = p->context ? p->context : "";
-    size_t first = p->context ? p->context_mark.line + 1 : line;
+    size_t first;
     char hint[100] = "";
 
+    for (size_t i = 0; bytes && i < p->problem_offset && text->data[i]; i++)
+        line += text->data[i] == '\n';
+    first = p->context ? p->context_mark.line + 1 : line;
     if (!p->problem) /* memory was exhausted; the file is not at fault */
         die(EXIT_STORAGE, "out of memory");
     if (!bytes)

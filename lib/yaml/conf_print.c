@@ -19,17 +19,6 @@ void conf_print(const struct conf_section *s, const void *target,
 
 /* ---- documentation ---- */
 
-static void put_kind(struct buf *out, const struct conf_key *k)
-{
-    if (k->form)
-        buf_puts(out, k->form);
-    else if (k->choices)
-        for (const char *const *word = k->choices; *word; word++)
-            buf_printf(out, "%s`%s`", word == k->choices ? "" : ", ", *word);
-    else
-        buf_puts(out, k->type->name);
-}
-
 void conf_document(const struct conf_section *s, const char *path,
                    struct buf *out)
 {
@@ -38,7 +27,12 @@ void conf_document(const struct conf_section *s, const char *path,
     buf_puts(out, "| key | value | default | meaning |\n|---|---|---|---|\n");
     for (const struct conf_key *k = s->keys; k->name; k++) {
         buf_printf(out, "| `%s` | ", k->name);
-        put_kind(out, k);
+        if (k->form)
+            buf_puts(out, k->form);
+        else if (!k->choices)
+            buf_puts(out, k->type->name);
+        for (size_t i = 0; !k->form && k->choices && k->choices[i]; i++)
+            buf_printf(out, "%s`%s`", i ? ", " : "", k->choices[i]);
         buf_puts(out, " | ");
         if (k->flags & CONF_REQUIRED)
             buf_puts(out, "required");

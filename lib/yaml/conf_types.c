@@ -125,16 +125,6 @@ const struct conf_type conf_as_path = {
 
 /* ---- secrets in files ---- */
 
-static void drop_newline(char *s)
-{
-    size_t n = strlen(s);
-
-    if (n && s[n - 1] == '\n')
-        s[--n] = 0;
-    if (n && s[n - 1] == '\r')
-        s[--n] = 0;
-}
-
 /* The contents of a small file, or NULL with errno (EILSEQ: a zero byte in
  * it, EFBIG: too large). */
 static char *file_text(const char *path)
@@ -153,7 +143,10 @@ static char *file_text(const char *path)
         errno = EILSEQ;
     else if (got == 0) {
         close(fd);
-        drop_newline(text);
+        if (n && text[n - 1] == '\n')
+            text[--n] = 0;
+        if (n && text[n - 1] == '\r')
+            text[--n] = 0;
         return text;
     }
     got = errno;

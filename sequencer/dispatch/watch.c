@@ -18,19 +18,6 @@ static int64_t watch_after_ms(const struct sequencer *q)
     return q->silence_ms;
 }
 
-/* Take a mark each time this period has passed: tasks queued before the previous mark are
- * overdue. */
-static void mark(struct sequencer *q, struct deliverer_peer *d)
-{
-    int64_t now = q->d.loop.awake_ms;
-
-    if (d->watch_ms && now - d->watch_ms < watch_after_ms(q))
-        return;
-    d->watch_n = d->watch_ms ? d->watch_next : 0;
-    d->watch_next = links_next(q->d.links, d->name);
-    d->watch_ms = now;
-}
-
 static bool may_ask(const struct sequencer *q, const struct endpoint *e)
 {
     return e->grant && e->owner && e->settings && !e->revoking && !e->revoke &&
@@ -66,13 +53,23 @@ static int look(struct sequencer *q, struct endpoint *e, int max)
 
 void watch_work(struct sequencer *q)
 {
+    int64_t now = q->d.loop.awake_ms;
     int left = ROWS_PER_LOOK;
 
     if (q->d.loop.mono_ms - q->watched_ms < EVERY_MS)
         return;
     q->watched_ms = q->d.loop.mono_ms;
-    for (size_t i = 0; i < q->deliverer_count; i++)
-        mark(q, q->deliverers[i]);
+    /* Take a mark each time this period has passed: tasks queued before the previous mark are
+     * overdue. */
+    for (size_t i = 0; i < q->deliverer_count; i++) {
+        struct deliverer_peer *d = q->deliverers[i];
+
+        if (d->watch_ms && now - d->watch_ms < watch_after_ms(q))
+            continue;
+        d->watch_n = d->watch_ms ? d->watch_next : 0;
+        d->watch_next = links_next(q->d.links, d->name);
+        d->watch_ms = now;
+    }
     for (size_t k = 0; left > 0 && k < q->endpoint_count; k++) {
         struct endpoint *e = &q->endpoints[q->watch_turn++ % q->endpoint_count];
 

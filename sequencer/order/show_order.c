@@ -52,16 +52,6 @@ json_t *show_release(void *self, json_t *args, char why[200])
 
 /* ---- gaps ---- */
 
-static const char *gap_status_name(int status)
-{
-    static const char *const names[] = {[GAP_OPEN] = "open",
-                                        [GAP_FILLED] = "filled",
-                                        [GAP_SKIPPED] = "skipped",
-                                        [GAP_CLOSED] = "closed"};
-
-    return status >= 0 && status < (int)COUNT_OF(names) ? names[status] : "?";
-}
-
 struct listing {
     struct sequencer *q;
     const char *source, *workspace;
@@ -73,15 +63,22 @@ struct listing {
 
 static json_t *gap_json(struct sequencer *q, const struct gap_row *g)
 {
+    static const char *const names[] = {[GAP_OPEN] = "open",
+                                        [GAP_FILLED] = "filled",
+                                        [GAP_SKIPPED] = "skipped",
+                                        [GAP_CLOSED] = "closed"};
     const char *missing = watermarks_silent_ingress(q->watermarks);
+    const char *status = g->status >= 0 && g->status < (int)COUNT_OF(names)
+                             ? names[g->status]
+                             : "?";
     json_t *j = json_pack(
         "{s:o,s:o,s:o,s:o,s:I,s:I,s:s,s:o,s:o,s:o}", "id",
         json_sprintf("gap_%lld", (long long)g->id), "source",
         json_text_of(g->source), "workspace", json_text_of(g->workspace),
         "type", json_text_or_null(g->type), "from", (json_int_t)g->span.first,
-        "to", (json_int_t)g->span.last, "status", gap_status_name(g->status),
-        "opened_at", json_time(g->opened_ms), "closed_at",
-        json_time(g->closed_ms), "note", json_text_or_null(g->note));
+        "to", (json_int_t)g->span.last, "status", status, "opened_at",
+        json_time(g->opened_ms), "closed_at", json_time(g->closed_ms), "note",
+        json_text_or_null(g->note));
 
     if (g->status == GAP_OPEN)
         json_object_set_new(j, "waits_for",

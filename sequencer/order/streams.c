@@ -555,24 +555,12 @@ static bool may_release_number(struct streams *s, const struct stream *st,
     }
 }
 
-/* Looked up once for each new value of watermarks_arrived(), as the index steps over all events
- * that are not due. Events that are buffered meanwhile are due later. */
-static int64_t due_position(struct streams *s, struct stream *st)
-{
-    int64_t arrived = watermarks_arrived(s->q->watermarks);
-
-    if (st->arrived != arrived)
-        st->upto = store_buffered_upto(s->q->order, st->id, arrived);
-    st->arrived = arrived;
-    return st->upto;
-}
-
 /* May the stream's first buffered event be released? */
 static bool may_release(struct streams *s, struct stream *st,
                         const struct buffered_row *b)
 {
     const struct source *source = settings_source(s->q->d.settings, st->source);
-    int64_t id = 0;
+    int64_t id = 0, arrived;
 
     if (order_has_changed(s, st, source, b)) {
         if (st->kind == ORDER_SEQUENCE && b->position > st->next &&
@@ -582,8 +570,15 @@ static bool may_release(struct streams *s, struct stream *st,
     }
     if (st->kind == ORDER_SEQUENCE)
         return may_release_number(s, st, &source->order, b);
-    return st->buffered > source->order.buffer ||
-           b->position <= due_position(s, st);
+    if (st->buffered > source->order.buffer)
+        return true;
+    /* Looked up once for each new value of watermarks_arrived(), as the index steps over all
+     * events that are not due. Events that are buffered meanwhile are due later. */
+    arrived = watermarks_arrived(s->q->watermarks);
+    if (st->arrived != arrived)
+        st->upto = store_buffered_upto(s->q->order, st->id, arrived);
+    st->arrived = arrived;
+    return b->position <= st->upto;
 }
 
 /* Release events from the head of the buffer, at most `budget`. Returns how many; *more: the

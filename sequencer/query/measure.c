@@ -53,25 +53,19 @@ static void measure_endpoints(struct sequencer *q)
     }
 }
 
-/* When the delivery that has been open for longest was opened; 0: none is open. */
-static int64_t open_since_ms(struct sequencer *q, const struct open_figures *f)
-{
-    int64_t since_ms = f->reopened_ms;
-    struct event_row ev = {0};
-
-    if (f->oldest_unopened && store_event(q->store, f->oldest_unopened, &ev) &&
-        (!since_ms || ev.received_ms < since_ms))
-        since_ms = ev.received_ms;
-    event_fini(&ev);
-    return since_ms;
-}
-
 void measure(void *self)
 {
     struct sequencer *q = self;
     struct open_figures open = store_open_figures(q->store);
-    int64_t since_ms = open_since_ms(q, &open), now = q->d.loop.now_ms;
+    int64_t since_ms = open.reopened_ms, now = q->d.loop.now_ms;
+    struct event_row ev = {0};
 
+    /* When the delivery that has been open for longest was opened; 0: none is open. */
+    if (open.oldest_unopened &&
+        store_event(q->store, open.oldest_unopened, &ev) &&
+        (!since_ms || ev.received_ms < since_ms))
+        since_ms = ev.received_ms;
+    event_fini(&ev);
     measure_endpoints(q);
     for (int i = 0; i < DELIVERY_DELIVERED; i++)
         series_set(

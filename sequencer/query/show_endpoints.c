@@ -21,19 +21,6 @@ enum {
     LIMIT_USUAL = 100,
 };
 
-static void add_trouble(struct sequencer *q, const struct endpoint *e,
-                        int64_t since_ms, json_t *list)
-{
-    json_t *one = trouble_json(e->name, endpoint_state_name(e), since_ms,
-                               e->why);
-    int64_t waiting = store_count_waiting(q->store, e->id, COUNT_MAX);
-
-    json_object_set_new(one, "waiting", json_integer(waiting));
-    json_object_set_new(one, "waiting_more",
-                        json_boolean(waiting >= COUNT_MAX));
-    json_array_append_new(list, one);
-}
-
 void endpoints_troubles(void *self, json_t *out)
 {
     struct sequencer *q = self;
@@ -42,14 +29,21 @@ void endpoints_troubles(void *self, json_t *out)
 
     for (size_t i = 0; i < q->endpoint_count; i++) {
         const struct endpoint *e = &q->endpoints[i];
-        int64_t since_ms = endpoint_waits_since_ms(e);
+        int64_t since_ms = endpoint_waits_since_ms(e), waiting;
+        json_t *one;
 
         if (!e->settings || !e->settings->enabled || !since_ms)
             continue;
-        if (json_array_size(list) < TROUBLES_SHOWN)
-            add_trouble(q, e, since_ms, list);
-        else
+        if (json_array_size(list) >= TROUBLES_SHOWN) {
             more++;
+            continue;
+        }
+        one = trouble_json(e->name, endpoint_state_name(e), since_ms, e->why);
+        waiting = store_count_waiting(q->store, e->id, COUNT_MAX);
+        json_object_set_new(one, "waiting", json_integer(waiting));
+        json_object_set_new(one, "waiting_more",
+                            json_boolean(waiting >= COUNT_MAX));
+        json_array_append_new(list, one);
     }
     json_object_set_new(out, "troubles", list);
     json_object_set_new(out, "troubles_more", json_integer(more));

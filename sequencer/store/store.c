@@ -907,22 +907,12 @@ bool store_reopening_pending(struct store *s, int64_t event)
 
 /* ---- retention ---- */
 
-static void forget_event(struct store *s, int64_t n)
-{
-    stmt *const all[] = {s->purge_deliveries, s->purge_attempts,
-                         s->purge_part,       s->purge_digest,
-                         s->purge_transition, s->purge_event};
-
-    for (size_t i = 0; i < COUNT_OF(all); i++) {
-        bind_i64(all[i], 1, n);
-        db_run(s->db, all[i]);
-    }
-    store_body_drop(s, n);
-}
-
 bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int max,
                  int64_t *at)
 {
+    stmt *const purges[] = {s->purge_deliveries, s->purge_attempts,
+                            s->purge_part,       s->purge_digest,
+                            s->purge_transition, s->purge_event};
     int64_t gone[TURN_MAX_COUNT];
     int looked = 0, n = 0;
     bool young = false;
@@ -943,7 +933,12 @@ bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int max,
             gone[n++] = *at;
     }
     db_done(s->purge_look);
-    for (int i = 0; i < n; i++)
-        forget_event(s, gone[i]);
+    for (int i = 0; i < n; i++) {
+        for (size_t k = 0; k < COUNT_OF(purges); k++) {
+            bind_i64(purges[k], 1, gone[i]);
+            db_run(s->db, purges[k]);
+        }
+        store_body_drop(s, gone[i]);
+    }
     return !young && looked == max;
 }
