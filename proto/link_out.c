@@ -420,23 +420,10 @@ static bool send_rows(struct links *h, struct link_out *o)
     }
 }
 
-/* Ask for the receiver's cursor with an empty batch. It is sent behind everything else,
- * so its response shows whether that arrived. */
-static void ask(struct links *h, struct link_out *o)
-{
-    struct wire_batch b;
-
-    /* The inbox that the peer named may be wrong: use the one made of its name. */
-    if (o->asked++ >= ASKED_MAX)
-        mailbox_address_of(h->mailbox, o->peer, o->inbox);
-    begin_batch(h, o, &b);
-    o->ask_now = false;
-    (void)!send_batch(h, o, &b); /* if it is lost, we ask again */
-}
-
 static int send_to_peer(struct links *h, struct link_out *o, int64_t now)
 {
     bool idle = o->sent == o->cursor, under_way;
+    struct wire_batch b;
 
     /* A full pipe wakes the loop when it has space (mailbox_full()). */
     if (!mailbox_has_space(h->mailbox, o->inbox))
@@ -455,7 +442,14 @@ static int send_to_peer(struct links *h, struct link_out *o, int64_t now)
     if (under_way && o->ask_at_ms > now + o->ask_wait_ms)
         o->ask_at_ms = now + o->ask_wait_ms;
     if (o->ask_now || o->ask_at_ms <= now) {
-        ask(h, o);
+        /* Ask for the receiver's cursor with an empty batch. It is sent behind everything else,
+         * so its response shows whether that arrived. The inbox that the peer named may be
+         * wrong: use the one made of its name. */
+        if (o->asked++ >= ASKED_MAX)
+            mailbox_address_of(h->mailbox, o->peer, o->inbox);
+        begin_batch(h, o, &b);
+        o->ask_now = false;
+        (void)!send_batch(h, o, &b); /* if it is lost, we ask again */
         o->ask_wait_ms *= 2;
         if (o->ask_wait_ms > ASK_MAX_MS)
             o->ask_wait_ms = ASK_MAX_MS;

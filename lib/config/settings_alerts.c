@@ -133,21 +133,6 @@ static void init_rule(void *user, void *target)
     r->above = r->below = NAN;
 }
 
-static void check_threshold(const struct conf_value *v,
-                            const struct alert_rule *r)
-{
-    const struct alert_kind *k = &alert_kinds[r->when];
-    bool one = isnan(r->above) != isnan(r->below);
-
-    if (k->unit == ALERT_UNIT_NONE && !(isnan(r->above) && isnan(r->below)))
-        conf_error_key(v, conf_has(v, "above") ? "above" : "below",
-                       "has no effect: %s has no threshold; remove it",
-                       k->word);
-    else if (k->unit != ALERT_UNIT_NONE && !one)
-        conf_error(v, "needs one of above and below: %s has a threshold",
-                   k->word);
-}
-
 /* `value`: its target, set to "not there" when the rule does not use it. */
 static void check_used(const struct conf_value *v, const char *key, bool used,
                        int64_t *value, const struct alert_kind *k)
@@ -171,7 +156,13 @@ static void check_rule(const struct conf_value *v, void *target)
     k = &alert_kinds[r->when];
     rate = k->unit == ALERT_UNIT_PART || r->when == ALERT_E2E_P95;
     silent = r->when == ALERT_SOURCE_SILENT || r->when == ALERT_PROCESS_SILENT;
-    check_threshold(v, r);
+    if (k->unit == ALERT_UNIT_NONE && !(isnan(r->above) && isnan(r->below)))
+        conf_error_key(v, conf_has(v, "above") ? "above" : "below",
+                       "has no effect: %s has no threshold; remove it",
+                       k->word);
+    else if (k->unit != ALERT_UNIT_NONE && isnan(r->above) == isnan(r->below))
+        conf_error(v, "needs one of above and below: %s has a threshold",
+                   k->word);
     check_used(v, "window", k->window, &r->window_ms, k);
     check_used(v, "at_least", rate, &r->at_least, k);
     check_used(v, "silent_for", silent, &r->silent_for_ms, k);

@@ -124,24 +124,12 @@ static int compare_unders(const void *a, const void *b)
     return order ? order : (x->entry > y->entry) - (x->entry < y->entry);
 }
 
-static void sort_unders(struct subscriptions *all)
-{
-    size_t n = 0;
-
-    if (all->under_count)
-        qsort(all->unders, all->under_count, sizeof *all->unders,
-              compare_unders);
-    for (size_t i = 0; i < all->under_count; i++)
-        if (!n || compare_unders(&all->unders[n - 1], &all->unders[i]) != 0)
-            all->unders[n++] = all->unders[i];
-    all->under_count = n;
-}
-
 /* Routes first: an endpoint that a route names may have no subscription of its own. */
 static void add_all(struct making *m)
 {
     const struct settings *s = m->settings;
     struct subscriptions *all = m->all;
+    size_t n = 0;
 
     for (size_t i = 0; i < s->endpoint_count; i++)
         lookup_put(&m->names, lookup_text(s->endpoints[i].name), i);
@@ -159,7 +147,13 @@ static void add_all(struct making *m)
         add_endpoint(m, i);
         add_entry(all, route_own_subscription(e), first, NULL);
     }
-    sort_unders(all);
+    if (all->under_count)
+        qsort(all->unders, all->under_count, sizeof *all->unders,
+              compare_unders);
+    for (size_t i = 0; i < all->under_count; i++)
+        if (!n || compare_unders(&all->unders[n - 1], &all->unders[i]) != 0)
+            all->unders[n++] = all->unders[i];
+    all->under_count = n;
 }
 
 struct subscriptions *subscriptions_new(const struct settings *s,

@@ -354,28 +354,21 @@ gr_rc signature_sign(const struct verify *v, struct signature_key *k,
     return GR_OK;
 }
 
-static void print_encoded(const struct verify *v, const struct candidate *c,
-                          struct buf *out)
-{
-    uint8_t text[4 * (SIGNATURE_MAX_BYTES + 2) / 3 + 1];
-
-    if (v->encoding == ENCODING_BASE64) {
-        EVP_EncodeBlock(text, c->bytes, (int)c->n);
-        buf_puts(out, (const char *)text);
-        return;
-    }
-    hex_put(c->bytes, c->n, out);
-}
-
 void signature_print(const struct verify *v, const struct candidate *c,
                      struct bytes ts, struct buf *out)
 {
     const struct form *f = &v->form;
+    uint8_t text[4 * (SIGNATURE_MAX_BYTES + 2) / 3 + 1];
 
     if (f->kind == FORM_KV)
         buf_printf(out, "%s=%.*s%c%s=", f->ts_key, (int)ts.n,
                    (const char *)(ts.n ? ts.p : ""), f->separator, f->sig_key);
     buf_puts(out, v->prefix ? v->prefix : "");
     buf_puts(out, f->prefix ? f->prefix : "");
-    print_encoded(v, c, out);
+    if (v->encoding == ENCODING_BASE64) {
+        EVP_EncodeBlock(text, c->bytes, (int)c->n);
+        buf_puts(out, (const char *)text);
+    } else {
+        hex_put(c->bytes, c->n, out);
+    }
 }

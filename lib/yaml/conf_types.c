@@ -36,19 +36,6 @@ static bool text_is_good(const struct conf_value *v, const struct conf_key *k,
     return !wrong;
 }
 
-static char *checked_text(const struct conf_value *v, const struct conf_key *k)
-{
-    char *text = conf_string(v);
-
-    if (text && !text_is_good(v, k, text)) {
-        free(text);
-        text = NULL;
-    }
-    if (text)
-        conf_remember(v, text);
-    return text;
-}
-
 static char *read_item(const struct conf_value *v, const struct conf_key *k);
 
 static void read_text(const struct conf_value *v, const struct conf_key *k,
@@ -201,8 +188,16 @@ static char *read_item(const struct conf_value *v, const struct conf_key *k)
 
     /* "file:" has its meaning only if it is written, not if a variable contains it. */
     if (!(k->flags & CONF_SECRET) || v->node->type != YAML_SCALAR_NODE ||
-        strncmp((const char *)v->node->data.scalar.value, "file:", 5) != 0)
-        return checked_text(v, k);
+        strncmp((const char *)v->node->data.scalar.value, "file:", 5) != 0) {
+        text = conf_string(v);
+        if (text && !text_is_good(v, k, text)) {
+            free(text);
+            return NULL;
+        }
+        if (text)
+            conf_remember(v, text);
+        return text;
+    }
     name = conf_string(v);
     text = name ? secret_file(v, k, name + strlen("file:")) : NULL;
     free(name);

@@ -409,29 +409,25 @@ void delivery_move(struct sequencer *q, struct endpoint *e, struct delivery *d,
         e->waiting = true;
 }
 
-/* The row has the attempt that delivered the present generation, and will have that of the
- * next one. The attempt's own id is not stored; as a generation has one such attempt, its
- * number serves as id. */
-static void keep_success(struct sequencer *q, const struct delivery *d)
-{
-    struct wire_result r = {.attempt_id = (uint64_t)-d->generation,
-                            .attempts = (uint64_t)d->attempts,
-                            .at_ms = d->at_ms,
-                            .duration_ms = d->duration_ms,
-                            .http_status = (uint64_t)d->http_status,
-                            .error = {"", 0}};
-
-    store_attempt_add(q->store, d->event, d->endpoint, &r, d->deliverer);
-}
-
 /* `ordered` may have changed since, so the lane is computed again. */
 void delivery_reopen(struct sequencer *q, struct endpoint *e,
                      struct delivery *d, const char *workspace,
                      uint64_t action_id)
 {
     event_trace_keep_end(q, d, e->name);
+    /* The row has the attempt that delivered the present generation, and will have that of the
+     * next one. The attempt's own id is not stored; as a generation has one such attempt, its
+     * number serves as id. */
     if (d->status == DELIVERY_DELIVERED)
-        keep_success(q, d);
+        store_attempt_add(
+            q->store, d->event, d->endpoint,
+            &(struct wire_result){.attempt_id = (uint64_t)-d->generation,
+                                  .attempts = (uint64_t)d->attempts,
+                                  .at_ms = d->at_ms,
+                                  .duration_ms = d->duration_ms,
+                                  .http_status = (uint64_t)d->http_status,
+                                  .error = {"", 0}},
+            d->deliverer);
     else
         d->died = d->generation;
     d->lane = lanes_of(e, lanes_workspace(q, workspace));
