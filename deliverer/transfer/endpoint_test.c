@@ -113,7 +113,7 @@ json_t *endpoint_test_ask(void *self, json_t *args, char why[200])
         return NULL;
     }
     if (d->daemon.loop.stopping) {
-        snprintf(why, 200, "it is stopping");
+        control_fail(why, CONTROL_IN_PROGRESS, "it is stopping");
         return NULL;
     }
     d->endpoint_test.config = config_of(text, why);

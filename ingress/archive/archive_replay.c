@@ -4,7 +4,6 @@
 #include "ingress.h"
 #include "json_text.h"
 #include "log.h"
-#include <stdio.h>
 #include <string.h>
 
 /* What one control request may cost. */
@@ -208,10 +207,11 @@ json_t *replay_resend(void *self, json_t *args, char why[200])
         return NULL;
     }
     if (g->space.refusal) {
-        snprintf(why, 200,
-                 "ingress stores no events now (%s): free disk space, or raise "
-                 "ingress.archive.max_size, then send again",
-                 response_facts(g->space.refusal)->reason);
+        control_fail(
+            why, CONTROL_DISK_FULL,
+            "ingress stores no events now (%s): free disk space, or raise "
+            "ingress.archive.max_size, then send again",
+            response_facts(g->space.refusal)->reason);
         return NULL;
     }
     s.resent = json_array();
