@@ -7,8 +7,8 @@
 #include "commands.h"
 #include "json_text.h"
 #include "openapi.h"
+#include "sha256.h"
 #include <openssl/evp.h>
-#include <openssl/sha.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -281,10 +281,14 @@ static bool is_json(const char *type)
            strncasecmp(type, "application/json", n) == 0;
 }
 
+static bool is_read(const struct web_request *w)
+{
+    return strcmp(w->method, "GET") == 0 || strcmp(w->method, "HEAD") == 0;
+}
+
 static bool has_body(const struct web_request *w)
 {
-    return strcmp(w->method, "GET") != 0 && strcmp(w->method, "HEAD") != 0 &&
-           strcmp(w->method, "DELETE") != 0;
+    return !is_read(w) && strcmp(w->method, "DELETE") != 0;
 }
 
 /* A page of another site can make a browser send a request, but cannot hide where it is from. */
@@ -475,47 +479,60 @@ static bool set_by(struct api_request *r)
     return true;
 }
 
-/* The page has one <style>, which its policy names by its digest: nothing else is rendered. */
-static void add_policy(struct web_request *w)
-{
-    const char *from = strstr(w->text.data, "<style>"),
-               *to = from ? strstr(from, "</style>") : NULL;
-    unsigned char digest[SHA256_DIGEST_LENGTH];
-    char text[64], *policy;
+/* ---- the description, which is public: it is the same everywhere ---- */
 
-    if (!to)
-        return;
-    from += strlen("<style>");
-    SHA256((const unsigned char *)from, (size_t)(to - from), digest);
+static const char document_path[] = "/api/v1/openapi.json";
+static const char page_path[] = "/api/docs";
+
+static const struct openapi_error errors[] = {
+#define ERROR(NAME, status, code, help) {status, code, help},
+    WEB_ERRORS(ERROR)
+#undef ERROR
+        {0},
+};
+
+/* Only the style of the page itself is allowed: its digest is in the policy. */
+static void add_page_policy(struct web_request *w)
+{
+    uint8_t digest[SHA256_BYTES];
+    char text[SHA256_BYTES * 2];
+    char *policy;
+
+    sha256((struct bytes){openapi_page_style, strlen(openapi_page_style)},
+           digest);
     EVP_EncodeBlock((unsigned char *)text, digest, sizeof digest);
-    policy = gr_printf("default-src 'none'; style-src 'sha256-%s'; "
-                       "frame-ancestors 'none'; base-uri 'none'",
+    policy = gr_printf("default-src 'none'; style-src 'sha256-%s'; base-uri "
+                       "'none'; form-action 'none'; frame-ancestors 'none'",
                        text);
     web_add_header(w, "Content-Security-Policy", policy);
     free(policy);
 }
 
-/* The description of the API is public: it is the same everywhere. */
 static bool is_description(struct api_request *r)
 {
     struct web_request *w = r->web;
+    bool page = strcmp(w->path, page_path) == 0;
     json_t *document;
     char *text;
 
-    if (has_body(w))
+    if (!page && strcmp(w->path, document_path) != 0)
         return false;
-    if (strcmp(w->path, "/api/docs") == 0) {
-        openapi_page(&w->text);
+    if (!is_read(w)) {
+        web_add_header(w, "Allow", "GET, HEAD");
+        api_fail(r, WEB_METHOD_NOT_ALLOWED, NULL,
+                 "this path accepts GET and HEAD");
+        return true;
+    }
+    if (page) {
         w->type = "text/html; charset=utf-8";
-        add_policy(w);
-    } else if (strcmp(w->path, "/api/v1/openapi.json") == 0) {
-        document = openapi_document();
+        add_page_policy(w);
+        openapi_page(&w->text, errors);
+    } else {
+        document = openapi_document(errors);
         text = json_dumps(document, JSON_COMPACT);
         buf_puts(&w->text, text);
         free(text);
         json_decref(document);
-    } else {
-        return false;
     }
     api_send(r);
     return true;
@@ -526,7 +543,7 @@ bool api_has(const char *path)
     size_t n = strlen(prefix);
 
     return (strncmp(path, prefix, n) == 0 && (path[n] == '/' || !path[n])) ||
-           strcmp(path, "/api/docs") == 0;
+           strcmp(path, page_path) == 0;
 }
 
 void api_begin(struct api *a, struct web_request *w)

@@ -15,7 +15,7 @@ enum { CURSOR_MAX_BYTES = 12 * 1024 };
 
 bool argument_is_public(const struct value *v)
 {
-    return strcmp(v->name, "who") != 0;
+    return !(v->flags & VALUE_LOCAL);
 }
 
 bool argument_is_cursor(const struct command_spec *c, const struct value *v)

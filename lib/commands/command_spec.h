@@ -35,6 +35,7 @@ enum value_flags {
     VALUE_SECRET = 8,   /* shown once: never in a log, an audit row or a stored
                          * reply. In a reply it is VALUE_NULL as well */
     VALUE_AHEAD = 16, /* a TIME_MS in the future: "90d" is that long from now */
+    VALUE_LOCAL = 32, /* an argument that HTTP does not have */
 };
 
 /* A parameter, a field, or an item of a list. */

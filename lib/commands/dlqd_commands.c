@@ -144,7 +144,7 @@ static const struct value refused_value = OBJECT("refused", refused_fields, "");
 static const struct value dlq_retry_args[] = {
     LIST("ids", &value_id,
          "dead letters, or events for all of their dead letters", .min = 1,
-         .max = 1000),
+         .max = 1000, .flags = VALUE_LOCAL),
     TEXT("id", "one of these, instead of `ids`", .min = 1, .max = 200),
     ARG_TO,
     ARG_WHO,

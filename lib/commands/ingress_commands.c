@@ -216,7 +216,8 @@ static const struct value resend_event_fields[] = {
 static const struct value resend_event = OBJECT("event", resend_event_fields,
                                                 "");
 static const struct value resend_args[] = {
-    LIST("events", &resend_event, "the events", .min = 1, .max = 500),
+    LIST("events", &resend_event, "the events", .min = 1, .max = 500,
+         .flags = VALUE_LOCAL),
     TEXT("event", "the `evt_` id of one event, instead of `events`",
          .min = EVENT_ID_BYTES, .max = EVENT_ID_BYTES),
     TEXT("endpoint", "only to this endpoint", .max = NAME_MAX_BYTES),

@@ -8,38 +8,11 @@ static const char *const role_names[] = {[ROLE_VIEWER] = "viewer",
                                          [ROLE_OPERATOR] = "operator",
                                          [ROLE_ADMIN] = "admin"};
 
-/* The errors that a route may have. A route that changes something has all of them. */
-static const struct error {
-    const char *status, *name, *help;
-    bool acts; /* only routes that change something */
-} errors[] = {
-    {"400", "BadRequest",
-     "The request is not as described here; `field` names what is wrong.",
-     false},
-    {"401", "Unauthorized", "There is no token, or it is not valid.", false},
-    {"403", "Forbidden",
-     "The role of the token is too low, or another site sent the request.",
-     false},
-    {"404", "NotFound", "There is no such thing.", false},
-    {"409", "Conflict",
-     "The process refused: the state of the object does not allow it, or a "
-     "request with the same Idempotency-Key is in progress.",
-     true},
-    {"413", "TooLarge", "The body is larger than 64 KiB.", true},
-    {"415", "WrongType", "The Content-Type is not application/json.", true},
-    {"422", "KeyReused", "The Idempotency-Key was used with another request.",
-     true},
-    {"429", "TooMany",
-     "Too many failed requests from this address: wait for Retry-After.",
-     false},
-    {"500", "Internal", "Grapnel made a mistake; its log says which.", false},
-    {"503", "Unavailable",
-     "A process that is needed does not run, or its disk is full; the message "
-     "names it.",
-     false},
-    {"504", "Timeout", "A process that is needed did not respond in time.",
-     false},
-};
+/* Only a route that changes something has these. */
+static bool is_of_acts(int status)
+{
+    return status == 411 || status == 413 || status == 415 || status == 422;
+}
 
 /* ---- values ---- */
 
@@ -173,7 +146,7 @@ static bool is_cursor(const struct command_spec *c, const struct value *v)
 
 static bool is_sent(const struct command_route *r, const struct value *v)
 {
-    return strcmp(v->name, "who") != 0 && !in_path(r->path, v->name);
+    return !(v->flags & VALUE_LOCAL) && !in_path(r->path, v->name);
 }
 
 static json_t *parameter(const char *name, const char *in, const char *help,
@@ -266,7 +239,8 @@ static json_t *reply_schema(const struct command_spec *c)
                        : form;
 }
 
-static json_t *responses(const struct command_spec *c)
+static json_t *responses(const struct command_spec *c,
+                         const struct openapi_error *errors)
 {
     json_t *out = json_object(), *content;
 
@@ -278,12 +252,13 @@ static json_t *responses(const struct command_spec *c)
     json_object_set_new(
         out, "200",
         json_pack("{s:s,s:o}", "description", "Done.", "content", content));
-    for (size_t i = 0; i < COUNT_OF(errors); i++) {
-        char *ref = gr_printf("#/components/responses/%s", errors[i].name);
+    for (const struct openapi_error *e = errors; e->status; e++) {
+        char *status = gr_printf("%d", e->status);
+        char *ref = gr_printf("#/components/responses/%d", e->status);
 
-        if (!errors[i].acts || c->flags & COMMAND_ACTS)
-            json_object_set_new(out, errors[i].status,
-                                json_pack("{s:s}", "$ref", ref));
+        if (!is_of_acts(e->status) || c->flags & COMMAND_ACTS)
+            json_object_set_new(out, status, json_pack("{s:s}", "$ref", ref));
+        free(status);
         free(ref);
     }
     return out;
@@ -304,7 +279,8 @@ static char *operation_id(const struct command_route *r)
 }
 
 static json_t *operation(const struct command_spec *c,
-                         const struct command_route *r)
+                         const struct command_route *r,
+                         const struct openapi_error *errors)
 {
     char *id = operation_id(r);
     char *help = gr_printf("%s Role: %s.", c->help, role_names[c->role]);
@@ -312,7 +288,7 @@ static json_t *operation(const struct command_spec *c,
     json_t *out = json_pack(
         "{s:s,s:s,s:[s%],s:o,s:o,s:s}", "operationId", id, "description", help,
         "tags", r->path + 1, tag, "parameters", parameters(c, r), "responses",
-        responses(c), "x-grapnel-role", role_names[c->role]);
+        responses(c, errors), "x-grapnel-role", role_names[c->role]);
 
     if (strcmp(r->method, "POST") == 0 || strcmp(r->method, "PATCH") == 0)
         json_object_set_new(out, "requestBody", body(c, r));
@@ -322,7 +298,8 @@ static json_t *operation(const struct command_spec *c,
 }
 
 static void put_route(json_t *paths, const struct command_spec *c,
-                      const struct command_route *r)
+                      const struct command_route *r,
+                      const struct openapi_error *errors)
 {
     json_t *path = json_object_get(paths, r->path);
     char method[8] = "";
@@ -333,25 +310,40 @@ static void put_route(json_t *paths, const struct command_spec *c,
         path = json_object();
         json_object_set_new(paths, r->path, path);
     }
-    json_object_set_new(path, method, operation(c, r));
+    json_object_set_new(path, method, operation(c, r, errors));
 }
 
 /* ---- the document ---- */
 
-static json_t *error_responses(void)
+/* One for each status: its codes and what they mean. */
+static json_t *error_responses(const struct openapi_error *errors)
 {
     json_t *out = json_object();
+    char *help = NULL;
 
-    for (size_t i = 0; i < COUNT_OF(errors); i++)
-        json_object_set_new(out, errors[i].name,
+    for (const struct openapi_error *e = errors; e->status; e++) {
+        char *longer = gr_printf("%s%s`%s`: %s.", help ? help : "",
+                                 help ? " " : "", e->code, e->help);
+        char *status;
+
+        free(help);
+        help = longer;
+        if (e[1].status == e->status)
+            continue;
+        status = gr_printf("%d", e->status);
+        json_object_set_new(out, status,
                             json_pack("{s:s,s:{s:{s:{s:s}}}}", "description",
-                                      errors[i].help, "content",
-                                      "application/json", "schema", "$ref",
+                                      help, "content", "application/json",
+                                      "schema", "$ref",
                                       "#/components/schemas/Error"));
+        free(status);
+        free(help);
+        help = NULL;
+    }
     return out;
 }
 
-static json_t *components(void)
+static json_t *components(const struct openapi_error *errors)
 {
     json_t *error = json_pack(
         "{s:s,s:[s],s:{s:{s:s,s:[s,s,s,s],s:{s:{s:s,s:s},s:{s:s,s:s},"
@@ -374,10 +366,10 @@ static json_t *components(void)
     return json_pack("{s:{s:{s:s,s:s}},s:{s:o},s:{s:o},s:o}", "securitySchemes",
                      "bearer", "type", "http", "scheme", "bearer", "schemas",
                      "Error", error, "parameters", "IdempotencyKey", key,
-                     "responses", error_responses());
+                     "responses", error_responses(errors));
 }
 
-json_t *openapi_document(void)
+json_t *openapi_document(const struct openapi_error *errors)
 {
     json_t *paths = json_object();
 
@@ -386,7 +378,7 @@ json_t *openapi_document(void)
              *c; c++)
             for (size_t r = 0;
                  r < COUNT_OF((*c)->routes) && (*c)->routes[r].path; r++)
-                put_route(paths, *c, &(*c)->routes[r]);
+                put_route(paths, *c, &(*c)->routes[r], errors);
     return json_pack(
         "{s:s,s:{s:s,s:s,s:s},s:[{s:s}],s:[{s:[]}],s:o,s:o}", "openapi",
         "3.1.0", "info", "title", "Grapnel", "version", GRAPNEL_VERSION,
@@ -394,5 +386,5 @@ json_t *openapi_document(void)
         "The management API of Grapnel. Lists are newest first; pass "
         "`next_cursor` as `cursor` for the next page, until it is null.",
         "servers", "url", "/api/v1", "security", "bearer", "paths", paths,
-        "components", components());
+        "components", components(errors));
 }

@@ -4,30 +4,39 @@
 #include "openapi.h"
 #include <string.h>
 
+const char openapi_page_style[] =
+    ":root{color-scheme:light dark}"
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;"
+    "padding:0 1rem}"
+    "code{font:0.9em ui-monospace,monospace}"
+    "h2{margin-top:2.5rem;border-bottom:1px solid #8886}"
+    "h3 code{font-size:1rem}"
+    "table{border-collapse:collapse;width:100%;margin:.5rem 0 1.5rem}"
+    "th,td{text-align:left;vertical-align:top;padding:.25rem .75rem .25rem 0;"
+    "border-bottom:1px solid #8883;overflow-wrap:anywhere}"
+    "th{font-weight:600}td:first-child{width:16rem}"
+    "td:nth-child(2){width:14rem}"
+    "@media(max-width:40rem){tr{display:block;padding:.25rem 0;"
+    "border-bottom:1px solid #8883}th{display:none}"
+    "td,td:first-child,td:nth-child(2){display:block;width:auto;border:0;"
+    "padding:0}}";
+
 static const char head[] =
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width\">\n"
-    "<title>Grapnel API</title>\n<style>\n"
-    ":root{color-scheme:light dark}\n"
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;"
-    "padding:0 1rem}\n"
-    "code{font:0.9em ui-monospace,monospace}\n"
-    "h2{margin-top:2.5rem;border-bottom:1px solid #8886}\n"
-    "h3 code{font-size:1rem}\n"
-    "table{border-collapse:collapse;width:100%;margin:.5rem 0 1.5rem}\n"
-    "th,td{text-align:left;vertical-align:top;padding:.25rem .75rem .25rem 0;"
-    "border-bottom:1px solid #8883;overflow-wrap:anywhere}\n"
-    "th{font-weight:600}\ntd:first-child{width:16rem}\n"
-    "td:nth-child(2){width:14rem}\n"
-    ".role{font-size:.85rem;opacity:.75}\n"
+    "<title>Grapnel API</title>\n<style>";
+
+static const char introduction[] =
     "</style>\n</head>\n<body>\n<h1>Grapnel API</h1>\n"
     "<p>Send <code>Authorization: Bearer TOKEN</code> with each request; "
     "<code>grapnel tokens create NAME --role viewer</code> makes a token. "
     "Lists are newest first: pass <code>next_cursor</code> as "
-    "<code>cursor</code> until it is null. An error is "
-    "<code>{\"error\":{\"code\",\"message\",\"field\",\"request_id\"}}</code>. "
-    "Programs read <a href=\"/api/v1/openapi.json\">the OpenAPI 3.1 "
-    "document</a>.</p>\n";
+    "<code>cursor</code> until it is null. Programs read "
+    "<a href=\"/api/v1/openapi.json\">the OpenAPI 3.1 document</a>.</p>\n"
+    "<h2>Errors</h2>\n<p>An error is <code>{\"error\":{\"code\",\"message\","
+    "\"field\",\"request_id\"}}</code>: <code>code</code> is for programs, "
+    "<code>message</code> for people, <code>field</code> names the parameter "
+    "that is wrong, <code>request_id</code> the request in the log.</p>\n";
 
 static void put_text(struct buf *out, const char *text)
 {
@@ -182,12 +191,27 @@ static void put_operation(struct buf *out, const char *path, const char *method,
     buf_puts(out, "</table></details>\n");
 }
 
-void openapi_page(struct buf *out)
+static void put_errors(struct buf *out, const struct openapi_error *errors)
 {
-    json_t *document = openapi_document(), *methods, *operation;
+    buf_puts(out, "<table><tr><th>Code</th><th>Status</th><th></th></tr>\n");
+    for (const struct openapi_error *e = errors; e->status; e++) {
+        buf_printf(out, "<tr><td><code>%s</code></td><td>%d</td><td>", e->code,
+                   e->status);
+        put_text(out, e->help);
+        buf_puts(out, "</td></tr>\n");
+    }
+    buf_puts(out, "</table>\n");
+}
+
+void openapi_page(struct buf *out, const struct openapi_error *errors)
+{
+    json_t *document = openapi_document(errors), *methods, *operation;
     const char *path, *method, *tag, *last = "";
 
     buf_puts(out, head);
+    buf_puts(out, openapi_page_style);
+    buf_puts(out, introduction);
+    put_errors(out, errors);
     json_object_foreach(json_object_get(document, "paths"), path, methods)
         json_object_foreach(methods, method, operation)
     {

@@ -36,7 +36,9 @@
 #define ARG_LIMIT                                                \
     INTEGER("limit", "at most this many", .min = 1, .max = 1000, \
             .otherwise = 100)
-#define ARG_WHO TEXT("who", "the name that the history shows", .max = 128)
+#define ARG_WHO                                                \
+    TEXT("who", "the name that the history shows", .max = 128, \
+         .flags = VALUE_LOCAL)
 
 /* tables.c: values that several commands have */
 extern const struct value value_text; /* an item of a list of texts */

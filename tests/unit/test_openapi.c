@@ -10,6 +10,13 @@
 #include <cmocka.h>
 #include <string.h>
 
+static const struct openapi_error errors[] = {
+    {400, "invalid_argument", "a parameter is <wrong>"},
+    {400, "invalid_body", "the body is not JSON"},
+    {404, "not_found", "there is no such thing"},
+    {415, "unsupported_type", "it is not JSON"},
+    {0}};
+
 static const char *text_of(json_t *object, const char *key)
 {
     return json_string_value(json_object_get(object, key));
@@ -45,7 +52,7 @@ static void check_references(json_t *document, json_t *at)
 
 static void each_route_is_in_the_document(void **state)
 {
-    json_t *document = openapi_document(), *paths, *operation;
+    json_t *document = openapi_document(errors), *paths, *operation;
     size_t count = 0;
 
     (void)state;
@@ -72,9 +79,27 @@ static void each_route_is_in_the_document(void **state)
     json_decref(document);
 }
 
+static void errors_are_described_by_status(void **state)
+{
+    json_t *document = openapi_document(errors), *response, *operation;
+
+    (void)state;
+    response = follow(document, "#/components/responses/400");
+    assert_string_equal(text_of(response, "description"),
+                        "`invalid_argument`: a parameter is <wrong>. "
+                        "`invalid_body`: the body is not JSON.");
+    operation = json_object_get(
+        json_object_get(json_object_get(document, "paths"), "/events"), "get");
+    operation = json_object_get(operation, "responses");
+    assert_non_null(json_object_get(operation, "404"));
+    assert_null(json_object_get(operation, "415")); /* it has no body */
+    json_decref(document);
+}
+
 static void operations_have_different_names(void **state)
 {
-    json_t *document = openapi_document(), *seen = json_object(), *methods, *o;
+    json_t *document = openapi_document(errors), *seen = json_object(),
+           *methods, *o;
     const char *path, *method;
 
     (void)state;
@@ -169,13 +194,13 @@ static void a_reply_requires_what_is_always_there(void **state)
 
 static void the_page_has_each_path_and_no_script(void **state)
 {
-    json_t *document = openapi_document(), *methods;
+    json_t *document = openapi_document(errors), *methods;
     const char *path;
     struct buf page;
 
     (void)state;
     buf_init(&page, 4 * 1024 * 1024);
-    openapi_page(&page);
+    openapi_page(&page, errors);
     assert_false(page.failed);
     json_object_foreach(json_object_get(document, "paths"), path, methods)
     {
@@ -184,6 +209,7 @@ static void the_page_has_each_path_and_no_script(void **state)
         assert_non_null(strstr(page.data, shown));
         free(shown);
     }
+    assert_non_null(strstr(page.data, "a parameter is &lt;wrong&gt;"));
     assert_null(strstr(page.data, "<script"));
     assert_null(strstr(page.data, "http://"));
     assert_null(strstr(page.data, "https://"));
@@ -195,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_route_is_in_the_document),
+        cmocka_unit_test(errors_are_described_by_status),
         cmocka_unit_test(operations_have_different_names),
         cmocka_unit_test(a_request_has_bounds_and_public_names),
         cmocka_unit_test(a_reply_requires_what_is_always_there),
