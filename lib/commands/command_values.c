@@ -122,14 +122,6 @@ static bool within(const struct value *v, int64_t n, const char *unit,
     return refuse(why, where, what);
 }
 
-/* In a request, what is not required may be absent; in a reply, what is not VALUE_ABSENT is
- * there. */
-static bool is_needed(const struct value *v, const char *where)
-{
-    return in_request(where) ? v->flags & VALUE_REQUIRED
-                             : !(v->flags & VALUE_ABSENT);
-}
-
 /* Of a JSON string, which is UTF-8: its bytes without continuation bytes. JSON Schema counts
  * so, too. */
 static int64_t characters(const json_t *j)
@@ -161,8 +153,11 @@ static bool fields_fit(const struct value *fields, const json_t *j,
             return false;
     }
     for (f = fields; f && f->name; f++) {
+        bool needed = in_request(where) ? f->flags & VALUE_REQUIRED
+                                        : !(f->flags & VALUE_ABSENT);
+
         snprintf(path, sizeof path, "%.60s.%.50s", where, f->name);
-        if (!is_needed(f, where) || json_object_get(j, f->name))
+        if (!needed || json_object_get(j, f->name))
             continue;
         if (!f->help || !*f->help)
             return refuse_type(f, path, why);

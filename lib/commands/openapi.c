@@ -8,12 +8,6 @@ static const char *const role_names[] = {[ROLE_VIEWER] = "viewer",
                                          [ROLE_OPERATOR] = "operator",
                                          [ROLE_ADMIN] = "admin"};
 
-/* Only a route that changes something has these. */
-static bool is_of_acts(int status)
-{
-    return status == 411 || status == 413 || status == 415 || status == 422;
-}
-
 /* ---- values ---- */
 
 static json_t *object(const struct value *v, bool request)
@@ -230,33 +224,28 @@ static json_t *page_of(const struct command_spec *c)
                      "items", "next_cursor");
 }
 
-static json_t *reply_schema(const struct command_spec *c)
-{
-    json_t *form = c->rows ? page_of(c) : openapi_schema(&c->reply, false);
-
-    return c->or_reply ? json_pack("{s:[o,o]}", "anyOf", form,
-                                   openapi_schema(c->or_reply, false))
-                       : form;
-}
-
 static json_t *responses(const struct command_spec *c,
                          const struct openapi_error *errors)
 {
-    json_t *out = json_object(), *content;
+    json_t *out = json_object(), *content, *schema;
 
-    if (c->media_type)
-        content = json_pack("{s:{}}", c->media_type);
-    else
-        content = json_pack("{s:{s:o}}", "application/json", "schema",
-                            reply_schema(c));
+    schema = c->rows ? page_of(c) : openapi_schema(&c->reply, false);
+    if (c->or_reply)
+        schema = json_pack("{s:[o,o]}", "anyOf", schema,
+                           openapi_schema(c->or_reply, false));
+    content = json_pack("{s:{s:o}}",
+                        c->media_type ? c->media_type : "application/json",
+                        "schema", schema);
     json_object_set_new(
         out, "200",
         json_pack("{s:s,s:o}", "description", "Done.", "content", content));
     for (const struct openapi_error *e = errors; e->status; e++) {
         char *status = gr_printf("%d", e->status);
         char *ref = gr_printf("#/components/responses/%d", e->status);
+        bool of_acts = e->status == 411 || e->status == 413 ||
+                       e->status == 415 || e->status == 422;
 
-        if (!is_of_acts(e->status) || c->flags & COMMAND_ACTS)
+        if (!of_acts || c->flags & COMMAND_ACTS)
             json_object_set_new(out, status, json_pack("{s:s}", "$ref", ref));
         free(status);
         free(ref);

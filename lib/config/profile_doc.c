@@ -292,23 +292,6 @@ static const char preamble[] =
     "| provider | | signed | time signed | id signed |\n"
     "|---|---|---|---|---|\n";
 
-static bool has_time(const struct verify *v)
-{
-    return signature_signs(v->signed_content, "ts") ||
-           (v->time.kind == EXPR_JSON &&
-            signature_signs(v->signed_content, "body"));
-}
-
-/* Whether the signature covers the id, or the body with the id in it. */
-static bool has_id(const struct source *s)
-{
-    const char *text = s->verify.signed_content;
-
-    if (s->id.kind == EXPR_JSON)
-        return signature_signs(text, "body");
-    return s->id.kind != EXPR_NONE && signature_signs(text, "id");
-}
-
 void profile_document(struct buf *out)
 {
     buf_puts(out, preamble);
@@ -316,6 +299,14 @@ void profile_document(struct buf *out)
         const struct profile *p = profile_find(profile_name(i));
         struct profile_words w = profile_words(p);
         const struct source *s = profile_source(p);
+        const char *content = s->verify.signed_content;
+        bool body = signature_signs(content, "body");
+        /* Whether the signature covers the time, the id, or the body with them in it. */
+        bool time = signature_signs(content, "ts") ||
+                    (s->verify.time.kind == EXPR_JSON && body);
+        bool id = s->id.kind == EXPR_JSON ? body
+                                          : s->id.kind != EXPR_NONE &&
+                                                signature_signs(content, "id");
 
         if (!profile_is_custom(p))
             buf_printf(out, "| [`%s`](#%s) | %s | %s | %s | %s |\n", w.name,
@@ -323,8 +314,7 @@ void profile_document(struct buf *out)
                        s->verify.scheme == SCHEME_SHARED_TOKEN
                            ? "not signed"
                            : schemes[s->verify.scheme],
-                       has_time(&s->verify) ? "yes" : "no",
-                       has_id(s) ? "yes" : "no");
+                       time ? "yes" : "no", id ? "yes" : "no");
     }
     for (size_t i = 0; profile_name(i); i++) {
         buf_puts(out, "\n");

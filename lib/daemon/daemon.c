@@ -185,13 +185,6 @@ static json_t *on_status(void *self, json_t *args, char why[200])
     return out;
 }
 
-/* Also when the new configuration has errors, because logrotate relies on it. */
-static void reopen_log(const struct settings *s)
-{
-    log_set(s->log_level, s->log_json);
-    log_errors_to(s->log_errors);
-}
-
 /* ---- reload ---- */
 
 /* The configuration that this process would read now, compared with the one in use. */
@@ -238,24 +231,23 @@ static void fresh_fini(struct fresh *f)
     string_list_fini(&f->restart);
 }
 
-static void log_errors(const struct fresh *f)
-{
-    log_warn(NULL,
-             "the new configuration has errors; the process keeps the old one",
-             LI("errors", f->errors.count));
-    for (size_t i = 0; i < f->errors.count && i < ERRORS_LOGGED; i++)
-        log_warn(NULL, "the configuration has an error",
-                 LS("error", f->errors.items[i]));
-}
-
 /* Puts it into effect; false: it has errors. */
 static bool take_over(struct daemon *d, struct fresh *f)
 {
     struct settings *old = d->settings;
+    const struct settings *present = f->settings ? f->settings : old;
 
-    reopen_log(f->settings ? f->settings : old);
+    /* Also when the new configuration has errors, because logrotate relies on it. */
+    log_set(present->log_level, present->log_json);
+    log_errors_to(present->log_errors);
     if (!f->settings) {
-        log_errors(f);
+        log_warn(NULL,
+                 "the new configuration has errors; the process keeps the old "
+                 "one",
+                 LI("errors", f->errors.count));
+        for (size_t i = 0; i < f->errors.count && i < ERRORS_LOGGED; i++)
+            log_warn(NULL, "the configuration has an error",
+                     LS("error", f->errors.items[i]));
         return false;
     }
     settings_keep_start_values(old, f->settings);
