@@ -142,10 +142,10 @@ static const struct value refused_value = OBJECT("refused", refused_fields, "");
          .flags = VALUE_NULL)
 
 static const struct value dlq_retry_args[] = {
-    LIST("ids", &value_id,
-         "dead letters, or events for all of their dead letters", .min = 1,
+    LIST("ids", &value_id, "several of these, instead of `id`", .min = 1,
          .max = 1000, .flags = VALUE_LOCAL),
-    TEXT("id", "one of these, instead of `ids`", .min = 1, .max = 200),
+    TEXT("id", "a dead letter, or an event for all of its dead letters",
+         .min = 1, .max = 200),
     ARG_TO,
     ARG_WHO,
     {0}};

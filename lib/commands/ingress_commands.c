@@ -216,10 +216,10 @@ static const struct value resend_event_fields[] = {
 static const struct value resend_event = OBJECT("event", resend_event_fields,
                                                 "");
 static const struct value resend_args[] = {
-    LIST("events", &resend_event, "the events", .min = 1, .max = 500,
-         .flags = VALUE_LOCAL),
-    TEXT("event", "the `evt_` id of one event, instead of `events`",
-         .min = EVENT_ID_BYTES, .max = EVENT_ID_BYTES),
+    LIST("events", &resend_event, "several events, instead of `event`",
+         .min = 1, .max = 500, .flags = VALUE_LOCAL),
+    TEXT("event", "the `evt_` id of one event", .min = EVENT_ID_BYTES,
+         .max = EVENT_ID_BYTES),
     TEXT("endpoint", "only to this endpoint", .max = NAME_MAX_BYTES),
     BOOL("always", "true: to that endpoint even if it is not subscribed"),
     BOOL("new_id", "true: as new events, with new ids"),

@@ -8,7 +8,8 @@ const char openapi_page_style[] =
     ":root{color-scheme:light dark}"
     "body{font:16px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;"
     "padding:0 1rem}"
-    "code{font:0.9em ui-monospace,monospace}"
+    "code{font:0.9em ui-monospace,monospace;overflow-wrap:anywhere}"
+    "nav{display:flex;flex-wrap:wrap;gap:.25rem 1rem}"
     "h2{margin-top:2.5rem;border-bottom:1px solid #8886}"
     "h3 code{font-size:1rem}"
     "table{border-collapse:collapse;width:100%;margin:.5rem 0 1.5rem}"
@@ -32,16 +33,26 @@ static const char introduction[] =
     "<code>grapnel tokens create NAME --role viewer</code> makes a token. "
     "Lists are newest first: pass <code>next_cursor</code> as "
     "<code>cursor</code> until it is null. Programs read "
-    "<a href=\"/api/v1/openapi.json\">the OpenAPI 3.1 document</a>.</p>\n"
-    "<h2>Errors</h2>\n<p>An error is <code>{\"error\":{\"code\",\"message\","
+    "<a href=\"/api/v1/openapi.json\">the OpenAPI 3.1 document</a>.</p>\n";
+
+static const char errors_introduction[] =
+    "<h2 id=\"errors\">errors</h2>\n<p>An error is "
+    "<code>{\"error\":{\"code\",\"message\","
     "\"field\",\"request_id\"}}</code>: <code>code</code> is for programs, "
     "<code>message</code> for people, <code>field</code> names the parameter "
     "that is wrong, <code>request_id</code> the request in the log.</p>\n";
 
+/* Escaped; what is between backticks is code. */
 static void put_text(struct buf *out, const char *text)
 {
+    bool code = false;
+
     for (const char *p = text ? text : ""; *p; p++)
         switch (*p) {
+        case '`':
+            buf_puts(out, code ? "</code>" : "<code>");
+            code = !code;
+            break;
         case '<':
             buf_puts(out, "&lt;");
             break;
@@ -100,7 +111,7 @@ static void put_type(struct buf *out, json_t *schema)
 }
 
 static void put_row(struct buf *out, const char *path, const char *name,
-                    json_t *schema, const char *note)
+                    json_t *schema, const char *note, json_t *help)
 {
     buf_puts(out, "<tr><td><code>");
     put_text(out, path);
@@ -109,7 +120,7 @@ static void put_row(struct buf *out, const char *path, const char *name,
     put_type(out, schema);
     buf_puts(out, "</td><td>");
     put_text(out, note);
-    put_text(out, json_string_value(json_object_get(schema, "description")));
+    put_text(out, json_string_value(help));
     buf_puts(out, "</td></tr>\n");
 }
 
@@ -129,7 +140,8 @@ static void put_fields(struct buf *out, json_t *schema, const char *path)
     {
         char *prefix = gr_printf("%s%s", path, *path ? "." : "");
 
-        put_row(out, prefix, name, field, "");
+        put_row(out, prefix, name, field, "",
+                json_object_get(field, "description"));
         deeper = gr_printf("%s%s", prefix, name);
         put_fields(out, field, deeper);
         free(deeper);
@@ -161,7 +173,8 @@ static void put_arguments(struct buf *out, json_t *operation)
 
         if (name && in)
             put_row(out, "", name, json_object_get(p, "schema"),
-                    strcmp(in, "path") == 0 ? "In the path: " : "");
+                    strcmp(in, "path") == 0 ? "In the path: " : "",
+                    json_object_get(p, "description"));
     }
     put_fields(out, sent, "");
     buf_puts(out, "</table>\n");
@@ -193,6 +206,7 @@ static void put_operation(struct buf *out, const char *path, const char *method,
 
 static void put_errors(struct buf *out, const struct openapi_error *errors)
 {
+    buf_puts(out, errors_introduction);
     buf_puts(out, "<table><tr><th>Code</th><th>Status</th><th></th></tr>\n");
     for (const struct openapi_error *e = errors; e->status; e++) {
         buf_printf(out, "<tr><td><code>%s</code></td><td>%d</td><td>", e->code,
@@ -203,28 +217,52 @@ static void put_errors(struct buf *out, const struct openapi_error *errors)
     buf_puts(out, "</table>\n");
 }
 
+static const char *tag_of(json_t *operation)
+{
+    return json_string_value(
+        json_array_get(json_object_get(operation, "tags"), 0));
+}
+
+/* The tags of all operations, as keys in their order. The caller's. */
+static json_t *tags_of(json_t *paths)
+{
+    json_t *out = json_object(), *methods, *operation;
+    const char *path, *method;
+
+    json_object_foreach(paths, path, methods)
+        json_object_foreach(methods, method, operation)
+            json_object_set_new(out, tag_of(operation), json_true());
+    return out;
+}
+
+static void put_section(struct buf *out, json_t *paths, const char *tag)
+{
+    json_t *methods, *operation;
+    const char *path, *method;
+
+    buf_printf(out, "<h2 id=\"%s\">%s</h2>\n", tag, tag);
+    json_object_foreach(paths, path, methods) json_object_foreach(
+        methods, method, operation) if (strcmp(tag_of(operation), tag) == 0)
+        put_operation(out, path, method, operation);
+}
+
 void openapi_page(struct buf *out, const struct openapi_error *errors)
 {
-    json_t *document = openapi_document(errors), *methods, *operation;
-    const char *path, *method, *tag, *last = "";
+    json_t *document = openapi_document(errors),
+           *paths = json_object_get(document, "paths"), *tags = tags_of(paths),
+           *v;
+    const char *tag;
 
     buf_puts(out, head);
     buf_puts(out, openapi_page_style);
     buf_puts(out, introduction);
+    buf_puts(out, "<nav>\n");
+    json_object_foreach(tags, tag, v)
+        buf_printf(out, "<a href=\"#%s\">%s</a>\n", tag, tag);
+    buf_puts(out, "<a href=\"#errors\">errors</a>\n</nav>\n");
+    json_object_foreach(tags, tag, v) put_section(out, paths, tag);
     put_errors(out, errors);
-    json_object_foreach(json_object_get(document, "paths"), path, methods)
-        json_object_foreach(methods, method, operation)
-    {
-        tag = json_string_value(
-            json_array_get(json_object_get(operation, "tags"), 0));
-        if (tag && strcmp(tag, last) != 0) {
-            buf_puts(out, "<h2>");
-            put_text(out, tag);
-            buf_puts(out, "</h2>\n");
-            last = tag;
-        }
-        put_operation(out, path, method, operation);
-    }
     buf_puts(out, "</body>\n</html>\n");
+    json_decref(tags);
     json_decref(document);
 }

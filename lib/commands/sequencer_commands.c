@@ -85,8 +85,7 @@ static const struct value events_fields[] = {
 const struct command_spec command_events = {
     .name = "events",
     .process = "sequencer",
-    .help = "Lists events, newest first. To continue, pass `next` as `before` "
-            "until it is null.",
+    .help = "Lists events, newest first.",
     .args = events_args,
     .reply = OBJECT("reply", events_fields, ""),
     .role = ROLE_VIEWER,
@@ -137,8 +136,7 @@ static const struct value deliveries_fields[] = {
 const struct command_spec command_deliveries = {
     .name = "deliveries",
     .process = "sequencer",
-    .help = "Lists deliveries, newest first. To continue, pass `next` as "
-            "`before` until it is null.",
+    .help = "Lists deliveries, newest first.",
     .args = deliveries_args,
     .reply = OBJECT("reply", deliveries_fields, ""),
     .role = ROLE_VIEWER,
@@ -224,8 +222,7 @@ const struct command_spec command_endpoints = {
     .process = "sequencer",
     .help = "Lists endpoints with their state and the number of their "
             "deliveries. A removed endpoint is forgotten at the first reload "
-            "or start after its last event has left the history. To continue, "
-            "pass `next` as `after` until it is null.",
+            "or start after its last event has left the history.",
     .args = endpoints_args,
     .reply = OBJECT("reply", endpoints_fields, ""),
     .role = ROLE_VIEWER,
@@ -440,8 +437,8 @@ static const struct value gaps_fields[] = {
 const struct command_spec command_gaps = {
     .name = "gaps",
     .process = "sequencer",
-    .help = "Lists numbers of providers that are or were missing, newest "
-            "first. To continue, pass `next` as `before` until it is null.",
+    .help =
+        "Lists numbers of providers that are or were missing, newest first.",
     .args = gaps_args,
     .reply = OBJECT("reply", gaps_fields, ""),
     .role = ROLE_VIEWER,
@@ -517,8 +514,7 @@ const struct command_spec command_workspaces = {
     .name = "workspaces",
     .process = "sequencer",
     .help = "Lists workspaces by name, with their numbers, open gaps and "
-            "buffered events. To continue, pass `next` as `after` until it is "
-            "null.",
+            "buffered events.",
     .args = workspaces_args,
     .reply = OBJECT("reply", workspaces_fields, ""),
     .role = ROLE_VIEWER,
