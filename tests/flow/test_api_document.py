@@ -1,13 +1,13 @@
 """The OpenAPI document of the management API is complete and true: requests that schemathesis makes
 from it, right and wrong ones, get only responses that it describes. GRAPNEL_API_EXAMPLES is the
-number of random requests for each operation; GRAPNEL_SEED repeats a run."""
+number of random requests for each operation; tools/prove makes more, with another GRAPNEL_SEED in
+every run."""
 
 import base64
 import hashlib
 import json
 import os
 import pathlib
-import random
 import subprocess
 import sys
 import unittest
@@ -19,7 +19,7 @@ from rig import RigTest, main
 
 SCHEMATHESIS = ROOT / "build" / "python" / "bin" / "schemathesis"
 EXAMPLES = int(os.environ.get("GRAPNEL_API_EXAMPLES", 10))
-SEED = int(os.environ.get("GRAPNEL_SEED", random.randrange(1 << 32)))
+SEED = int(os.environ.get("GRAPNEL_SEED", 1))
 TOKEN = "an-admin-token-of-the-file"
 
 
