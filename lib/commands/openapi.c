@@ -250,6 +250,8 @@ static json_t *responses(const struct command_spec *c,
         free(status);
         free(ref);
     }
+    json_object_set_new(
+        out, "414", json_pack("{s:s}", "$ref", "#/components/responses/414"));
     return out;
 }
 
@@ -329,6 +331,12 @@ static json_t *error_responses(const struct openapi_error *errors)
         free(help);
         help = NULL;
     }
+    /* The HTTP library itself responds with it, before the server sees the request. */
+    json_object_set_new(
+        out, "414",
+        json_pack("{s:s}", "description",
+                  "The request line is much longer than 16 KiB. The response "
+                  "is HTML without a Content-Type."));
     return out;
 }
 

@@ -84,21 +84,36 @@ class Document(RigTest):
     def test_random_requests_get_only_described_responses(self):
         rig = self.full_rig()
         url = f"http://127.0.0.1:{rig.console_port}/api/v1/openapi.json"
+        (rig.folder / "schemathesis.toml").write_text(
+            "[checks.negative_data_rejection]\n"
+            f"expected-statuses = {json.dumps(self.REFUSED)}\n")
         print(f"\nGRAPNEL_SEED={SEED}", file=sys.stderr, flush=True)
-        done = subprocess.run(
-            [SCHEMATHESIS, "run", url, "--header",
-             f"Authorization: Bearer {TOKEN}", "--max-examples", str(EXAMPLES),
-             "--seed", str(SEED), "--workers", "2", "--no-color",
-             "--exclude-checks", ",".join(self.EXCLUDED),
-             "--phases", "examples,coverage,fuzzing", "--request-timeout", "15",
-             "--suppress-health-check", "all", "--warnings", "off"],
-            cwd=rig.folder, text=True, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, timeout=3600, check=False)
+        done = self.requests(rig, url, SEED)
+        for seed in range(SEED + 1, SEED + 4):
+            if self.PYTHON_MISTAKE in done.stdout:
+                done = self.requests(rig, url, seed)
         self.assertEqual(done.returncode, 0, done.stdout[-20000:])
         print(done.stdout[-700:], file=sys.stderr)
         for daemon in rig.daemons.values():
             self.assertTrue(daemon.responds(), daemon.name)
 
+    # CPython 3.11 raises this now and then in ast.parse(), which hypothesis calls.
+    PYTHON_MISTAKE = "SystemError: AST constructor recursion depth mismatch"
+
+    def requests(self, rig, url, seed):
+        return subprocess.run(
+            [SCHEMATHESIS, "run", url, "--header",
+             f"Authorization: Bearer {TOKEN}", "--max-examples", str(EXAMPLES),
+             "--seed", str(seed), "--workers", "1", "--no-color",
+             "--exclude-checks", ",".join(self.EXCLUDED),
+             "--phases", "examples,coverage,fuzzing", "--request-timeout", "15",
+             "--suppress-health-check", "all", "--warnings", "off"],
+            cwd=rig.folder, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, timeout=3600, check=False)
+
+    # What a request that does not fit the document gets.
+    REFUSED = ["400", "401", "403", "404", "405", "409", "411", "413", "414", "415", "422",
+               "429", "431", "5xx"]
     # A request that fits the document can be refused for what it means, such as a cursor of no
     # page, or a key that another request had. test_api has requests without a token.
     EXCLUDED = ["positive_data_acceptance", "ignored_auth"]
