@@ -94,8 +94,9 @@ json_t *bulk_retry(void *self, json_t *args, char why[200])
 {
     struct list_filter f;
 
-    return list_filter_read(&f, args, why) ? each(self, &f, retry, "requeued")
-                                           : NULL;
+    return list_filter_read(&f, args, why) && list_to_good(self, f.to, why)
+               ? each(self, &f, retry, "requeued")
+               : NULL;
 }
 
 json_t *bulk_resolve(void *self, json_t *args, char why[200])

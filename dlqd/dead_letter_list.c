@@ -279,15 +279,18 @@ json_t *list_ask_show(void *self, json_t *args, char why[200])
 
 /* ---- dlq_retry ---- */
 
+bool list_to_good(const struct dlqd *d, const char *to, char why[200])
+{
+    if (!to || settings_endpoint(d->daemon.settings, to))
+        return true;
+    control_fail(why, CONTROL_NOT_FOUND, "args.to: no endpoint is named %.63s",
+                 to);
+    return false;
+}
+
 bool list_retry(struct dlqd *d, const char *id, const char *to, const char *who,
                 char why[200])
 {
-    /* The declaration bounds characters. */
-    if (to && strlen(to) > NAME_MAX_BYTES) {
-        control_fail(why, CONTROL_INVALID,
-                     "args.to: at most %d bytes are allowed", NAME_MAX_BYTES);
-        return false;
-    }
     return to ? redirect_dead_letter(d, id, to, who, why)
               : requeue_dead_letter(d, id, who, why);
 }
@@ -356,6 +359,8 @@ json_t *list_ask_retry(void *self, json_t *args, char why[200])
         control_fail(why, CONTROL_INVALID, "write either args.ids or args.id");
         return NULL;
     }
+    if (!list_to_good(r.d, r.to, why))
+        return NULL;
     r.done = json_array();
     r.refused = json_array();
     json_array_foreach(ids, i, each) retry_each(&r, json_string_value(each));

@@ -29,6 +29,8 @@ bool list_filter_takes(const struct list_filter *f, const struct scan_row *row);
 struct dlqd;
 bool list_retry(struct dlqd *d, const char *id, const char *to, const char *who,
                 char why[200]);
+/* Whether `to` is NULL or the name of an endpoint of the configuration; if not, `why` says so. */
+bool list_to_good(const struct dlqd *d, const char *to, char why[200]);
 /* Whether the note of a decision is short enough in bytes; if not, `why` says so. */
 bool list_note_good(const char *note, char why[200]);
 /* The "before" or "after" that continues after this row. The caller owns it. */

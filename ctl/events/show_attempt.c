@@ -194,31 +194,6 @@ static void print_attempt(struct ctl *c, const json_t *a,
                   SIZE_MAX);
 }
 
-/* Masks values of Set-Cookie and the like: they are secrets of the endpoint. */
-static void hide_cookies(json_t *attempt)
-{
-    json_t *response = json_object_get(attempt, "response");
-    const char *text = json_string_value(json_object_get(response, "headers"));
-    char *copy = gr_strdup(text ? text : ""), *rest = copy, *line;
-    struct buf out;
-
-    if (text) {
-        buf_init(&out, 2 * strlen(text) + 64);
-        while ((line = strsep(&rest, "\n"))) {
-            size_t n = strcspn(line, ":");
-            bool secret = line[n] && headers_secret((struct bytes){line, n});
-
-            buf_put(&out, line, secret ? n : strlen(line));
-            buf_puts(&out, secret ? ": …\r" : "");
-            buf_puts(&out, rest ? "\n" : "");
-        }
-        json_object_set_new(response, "headers",
-                            json_text((struct bytes){out.data, out.len}));
-        buf_fini(&out);
-    }
-    free(copy);
-}
-
 int show_attempt(struct ctl *c, const char *id, const struct sent_from *from)
 {
     const char *text = parsed_value(&c->parsed, "--attempt"), *why;
@@ -245,7 +220,6 @@ int show_attempt(struct ctl *c, const char *id, const struct sent_from *from)
     json_array_foreach(found, i, a)
     {
         fill_headers(a, from);
-        hide_cookies(a);
         if (!c->json) {
             printf("%s", i ? "\n" : "");
             print_attempt(c, a, from->body);

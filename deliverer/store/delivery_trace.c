@@ -1,6 +1,7 @@
 /* delivery_trace: reads attempts and waiting tasks of an event as JSON. */
 #include "delivery_trace.h"
 #include "deliverer.h"
+#include "headers.h"
 #include "json_text.h"
 #include "outcome.h"
 #include "sent.h"
@@ -26,6 +27,33 @@ json_t *delivery_trace_timings(const struct timings *t)
                      ms(t->total_us));
 }
 
+/* Header lines without the values of Set-Cookie and the like: they are the endpoint's secrets. */
+static json_t *masked_lines(struct bytes headers)
+{
+    const char *at = headers.p, *end = at + headers.n;
+    struct buf out;
+    json_t *text;
+
+    buf_init(&out, headers.n * 4 + 16); /* ":\n" becomes ": …\r\n" */
+    while (at < end) {
+        const char *line_end = memchr(at, '\n', (size_t)(end - at));
+        size_t n = (size_t)((line_end ? line_end + 1 : end) - at);
+        const char *colon = memchr(at, ':', n);
+        size_t name = colon ? (size_t)(colon - at) : 0;
+
+        if (colon && headers_secret((struct bytes){at, name})) {
+            buf_put(&out, at, name);
+            buf_puts(&out, ": …\r\n");
+        } else {
+            buf_put(&out, at, n);
+        }
+        at += n;
+    }
+    text = json_text((struct bytes){out.data, out.len});
+    buf_fini(&out);
+    return text;
+}
+
 json_t *delivery_trace_response(struct bytes headers, struct bytes body,
                                 int http_version)
 {
@@ -37,7 +65,7 @@ json_t *delivery_trace_response(struct bytes headers, struct bytes body,
     if (!headers.n)
         return json_null();
     return json_pack("{s:o,s:o,s:o}", "http_version", json_text_of(version),
-                     "headers", json_text(headers), "body", json_text(body));
+                     "headers", masked_lines(headers), "body", json_text(body));
 }
 
 static void add_attempt(void *self, const struct attempt_row *row)

@@ -9,7 +9,8 @@
 /* The command `trace` (control.h): {"id"} → {"attempts":[…], "waiting":[…]}. NULL: `why`. */
 json_t *delivery_trace_event(void *self, json_t *args, char why[200]);
 
-/* Of an attempt: how long its steps took, and its response (null: there was none). */
+/* Of an attempt: how long its steps took, and its response (null: there was none) without
+ * values of headers that are secret. */
 json_t *delivery_trace_timings(const struct timings *t);
 json_t *delivery_trace_response(struct bytes headers, struct bytes body,
                                 int http_version);

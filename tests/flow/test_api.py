@@ -439,6 +439,34 @@ class Resources(Api):
                     self.assertEqual(self.call(rig, method.upper(), real, token=None)[0], 401)
 
 
+class Answers(Api):
+    def test_a_dead_letter_is_not_sent_to_an_unknown_endpoint(self):
+        rig = self.api_rig()
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}]})
+        rig.start()
+        rig.accept()
+        rig.settle()
+        before, = rig.ask("dlqd", "dlq")["dead_letters"]
+        answer = self.call(rig, "POST", f"/dead-letters/{before['id']}/retry", {"to": "nobody"})
+        self.assertEqual(self.error(answer), (404, "not_found", None))
+        with self.assertRaisesRegex(Exception, "no endpoint is named nobody"):
+            rig.ask("dlqd", "dlq_retry_all", to="nobody")
+        self.assertEqual(rig.ask("dlqd", "dlq")["dead_letters"], [before])
+
+    def test_cookies_of_an_endpoint_are_never_shown(self):
+        rig = self.api_rig()
+        rig.receiver.rules({"path": "/crm", "responses": [
+            {"status": 400, "headers": {"Set-Cookie": "hush=1", "X-Other": "seen"}}]})
+        rig.start()
+        event = rig.accept()
+        rig.settle()
+        for path in (f"/attempts/{event}.crm.1", f"/events/{event}"):
+            text = json.dumps(self.get(rig, path))
+            self.assertIn("seen", text)
+            self.assertIn("et-cookie: \\u2026", text.lower())
+            self.assertNotIn("hush", text)
+
+
 class Processes(Api):
     def test_a_stopped_process_delays_only_its_own_requests(self):
         rig = self.api_rig().start()
