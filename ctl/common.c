@@ -249,19 +249,16 @@ bool is_utf8(const char *what, const char *text)
     return false;
 }
 
-/* A list that is read page by page can be longer than one reply. */
-static bool has_pages(const struct command_spec *request)
-{
-    return command_arg(request, "before") || command_arg(request, "after");
-}
-
 /* A whole number; `v` NULL: no argument is declared. NULL: the error was printed. */
 static json_t *integer_value(const struct command_spec *request,
                              const struct value *v, const char *option,
                              const char *text)
 {
+    /* A list that is read page by page can be longer than one reply. */
+    bool pages = v && (command_arg(request, "before") ||
+                       command_arg(request, "after"));
     int64_t n, min = v ? v->min : 1,
-               max = v && v->max && !has_pages(request) ? v->max : INT64_MAX;
+               max = v && v->max && !pages ? v->max : INT64_MAX;
     const char *why;
 
     if (conf_parse_int(text, &n, &why) == GR_OK && n >= min && n <= max)

@@ -204,19 +204,6 @@ static void put_operation(struct buf *out, const char *path, const char *method,
     buf_puts(out, "</table></details>\n");
 }
 
-static void put_errors(struct buf *out, const struct openapi_error *errors)
-{
-    buf_puts(out, errors_introduction);
-    buf_puts(out, "<table><tr><th>Code</th><th>Status</th><th></th></tr>\n");
-    for (const struct openapi_error *e = errors; e->status; e++) {
-        buf_printf(out, "<tr><td><code>%s</code></td><td>%d</td><td>", e->code,
-                   e->status);
-        put_text(out, e->help);
-        buf_puts(out, "</td></tr>\n");
-    }
-    buf_puts(out, "</table>\n");
-}
-
 static const char *tag_of(json_t *operation)
 {
     return json_string_value(
@@ -261,7 +248,15 @@ void openapi_page(struct buf *out, const struct openapi_error *errors)
         buf_printf(out, "<a href=\"#%s\">%s</a>\n", tag, tag);
     buf_puts(out, "<a href=\"#errors\">errors</a>\n</nav>\n");
     json_object_foreach(tags, tag, v) put_section(out, paths, tag);
-    put_errors(out, errors);
+    buf_puts(out, errors_introduction);
+    buf_puts(out, "<table><tr><th>Code</th><th>Status</th><th></th></tr>\n");
+    for (const struct openapi_error *e = errors; e->status; e++) {
+        buf_printf(out, "<tr><td><code>%s</code></td><td>%d</td><td>", e->code,
+                   e->status);
+        put_text(out, e->help);
+        buf_puts(out, "</td></tr>\n");
+    }
+    buf_puts(out, "</table>\n");
     buf_puts(out, "</body>\n</html>\n");
     json_decref(tags);
     json_decref(document);

@@ -194,7 +194,8 @@ class Tokens(Api):
         self.assertEqual(self.call(rig, "GET", "/events", token=token)[0], 200)
         status, _, revoked = self.call(rig, "DELETE", "/tokens/" + made)
         self.assertEqual((status, revoked["state"]), (200, "revoked"))
-        time.sleep(1.1)
+        wait_for(lambda: self.call(rig, "GET", "/events", token=token)[0] == 401,
+                 what="the console to look again")
         self.assertEqual(self.error(self.call(rig, "GET", "/events", token=token)),
                          (401, "unauthorized", None))
         self.assertEqual(self.call(rig, "GET", "/events", token="grp_" + "x" * 43)[0], 401)
