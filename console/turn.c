@@ -34,7 +34,8 @@ void console_open(void *self)
     dead_letter_alerts_open(c);
     c->forward = forward_open(s->run_dir, s->metrics_publish);
     c->api = api_open(&c->daemon);
-    c->web = web_open(s->console.host, s->console.port, &web_ops, c);
+    c->web = web_open(s->console.host, s->console.port, &s->console.tls,
+                      &web_ops, c);
     web_set_hosts(c->web, &s->console.hosts);
     loop_watch_socket(&c->daemon.loop, forward_in(c->forward));
     loop_watch_fd(&c->daemon.loop, monitors_fd(forward_out(c->forward)));
@@ -127,8 +128,13 @@ void console_measure(void *self)
 void console_reload(void *self, struct settings *fresh)
 {
     struct console *c = self;
+    const struct tls *was = &c->daemon.settings->console.tls,
+                     *is = &fresh->console.tls;
 
     web_set_hosts(c->web, &fresh->console.hosts);
+    if (is->key && (!was->key || strcmp(is->key, was->key) != 0 ||
+                    strcmp(is->certificate, was->certificate) != 0))
+        web_set_tls(c->web, is);
     c->judge_due_ms = c->daemon.loop.mono_ms + fresh->console.evaluate_ms;
 }
 

@@ -7,6 +7,7 @@
 #include "listen.h"
 #include "log.h"
 #include "waiters.h"
+#include "web_tls.h"
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +39,9 @@ enum {
 struct web_client {
     struct waiter waiter; /* first */
     int fd;
-    bool cut;          /* shut down here */
-    size_t held_bytes; /* of the response that it reads */
+    bool cut;              /* shut down here */
+    struct web_pair *pair; /* of web_tls.h; NULL: HTTP */
+    size_t held_bytes;     /* of the response that it reads */
     char remote[INET6_ADDRSTRLEN];
     struct web_request *request; /* the one in progress; or NULL */
 };
@@ -58,6 +60,7 @@ struct web {
     size_t held_bytes;
     int fd;
     int resumed; /* since the last run */
+    bool tls;
     /* One of WEB_CONNECTIONS_MAX was closed: libmicrohttpd looks for new ones only
      * when it is run again. */
     bool slot_freed;
@@ -135,6 +138,7 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **context,
         waiters_end(&w->waiting, &k->waiter);
         w->held_bytes -= k->held_bytes;
         w->slot_freed |= w->open-- >= WEB_CONNECTIONS_MAX;
+        web_tls_end(k->pair);
         free(k);
         *context = NULL;
         return;
@@ -143,6 +147,7 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **context,
     k->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)
                 ->connect_fd;
     note_remote(k, c);
+    k->pair = web_tls_begin();
     wait_for(w, k);
     w->open++;
     longest = waiters_crowded(&w->waiting, w->open, WEB_CONNECTIONS_MAX);
@@ -593,11 +598,25 @@ static void mhd_says(void *cls, const char *format, va_list args)
 
 /* ---- opening, turning, closing ---- */
 
-struct web *web_open(const char *host, int port, const struct web_ops *ops,
-                     void *self)
+/* libmicrohttpd needs to be told of HTTPS by options of its own. */
+static const char priorities[] =
+    "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE";
+
+struct web *web_open(const char *host, int port, const struct tls *tls,
+                     const struct web_ops *ops, void *self)
 {
+    struct MHD_OptionItem https[] = {
+        {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)(intptr_t)web_tls_choose},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)priorities},
+        {MHD_OPTION_END, 0, NULL}};
     struct web *w = gr_alloc(sizeof *w);
-    int fd = listen_on("console.listen", host, port, NULL, NULL);
+    char why[200];
+    int fd;
+
+    w->tls = tls->key != NULL;
+    if (w->tls && !web_tls_use(tls, why))
+        die(EXIT_CONFIG, "%s", why);
+    fd = listen_on("console.listen", host, port, NULL, NULL);
 
     w->ops = *ops;
     w->self = self;
@@ -607,7 +626,8 @@ struct web *web_open(const char *host, int port, const struct web_ops *ops,
     waiters_init(&w->waiting);
     TAILQ_INIT(&w->requests);
     w->mhd = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME,
+        MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME |
+            (w->tls ? MHD_USE_TLS : MHD_NO_FLAG),
         (uint16_t)port, NULL, NULL, on_call, w, MHD_OPTION_EXTERNAL_LOGGER,
         mhd_says, w, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)WEB_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
@@ -616,12 +636,26 @@ struct web *web_open(const char *host, int port, const struct web_ops *ops,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, w,
         MHD_OPTION_URI_LOG_CALLBACK, on_line, w, MHD_OPTION_UNESCAPE_CALLBACK,
         leave_escaped, w, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+        MHD_OPTION_ARRAY, w->tls ? https : https + COUNT_OF(https) - 1,
         STRICTLY MHD_OPTION_END);
     if (!w->mhd)
         die(EXIT_UNAVAILABLE, "libmicrohttpd cannot start on %s:%d", host,
             port);
     w->fd = MHD_get_daemon_info(w->mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     return w;
+}
+
+void web_set_tls(struct web *w, const struct tls *tls)
+{
+    char why[200];
+
+    if (!w->tls || !tls->key) /* HTTPS begins or ends at a start */
+        return;
+    if (web_tls_use(tls, why))
+        log_info(NULL, "the certificate of console.tls was loaded");
+    else
+        log_error(NULL, "the certificate of console.tls was not replaced",
+                  LS("error", why));
 }
 
 void web_set_hosts(struct web *w, const struct string_list *hosts)
@@ -639,6 +673,7 @@ void web_close(struct web *w)
     TAILQ_FOREACH(r, &w->requests, link)
     resume(w, r);
     MHD_stop_daemon(w->mhd);
+    web_tls_close();
     free(w);
 }
 

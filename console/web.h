@@ -5,6 +5,8 @@
  * `begin`, which responds at once or later; until then its connection is suspended. All names
  * here are of this process only.
  *
+ * With a certificate it serves only HTTPS (web_tls.h); the handshake counts as sending.
+ *
  * Limits: a client has 30 s to send a request, and 30 s to read the response (of a stream: each
  * piece of it). Heads are checked strictly (http_head.h), bodies have at most 64 KiB. When nearly
  * all connections are in use, the one that has waited longest is closed (waiters.h). When
@@ -24,6 +26,7 @@
 #include <arpa/inet.h>
 #include <sys/queue.h>
 
+struct tls;
 struct web;
 struct web_client;
 struct MHD_Connection;
@@ -77,9 +80,12 @@ struct web_ops {
     void (*end)(void *self, struct web_request *r);
 };
 
-/* Exits 69 with the reason if it cannot listen. `host` is borrowed. */
-struct web *web_open(const char *host, int port, const struct web_ops *ops,
-                     void *self);
+/* Exits 69 with the reason if it cannot listen, and 78 if it cannot use the certificate. `host` is
+ * borrowed. HTTPS, if `tls` has a key. */
+struct web *web_open(const char *host, int port, const struct tls *tls,
+                     const struct web_ops *ops, void *self);
+/* New connections use this certificate. What cannot be used is logged, and changes nothing. */
+void web_set_tls(struct web *h, const struct tls *tls);
 /* Further names that `Host` may have; addresses, "localhost" and the host of web_open()
  * are always accepted. Borrowed until the next call. */
 void web_set_hosts(struct web *h, const struct string_list *hosts);

@@ -424,18 +424,31 @@ static bool concerns(const char *path, const char *kind, bool *at_start)
     return true;
 }
 
+/* A certificate can be renewed at any time; HTTPS begins or ends at a start. */
+static bool switches_tls(const struct settings *a, const struct settings *b)
+{
+    return !a->console.tls.key != !b->console.tls.key;
+}
+
 void settings_compare(const struct settings *running,
                       const struct settings *fresh, const char *kind,
                       struct string_list *changed, struct string_list *restart)
 {
+    bool tls_switched = switches_tls(running, fresh);
     struct string_list all = {0};
 
     conf_diff(&settings_root_section, running, fresh, &all);
     for (size_t i = 0; i < all.count; i++) {
         bool at_start;
 
-        if (concerns(all.items[i], kind, &at_start))
-            string_list_add(at_start ? restart : changed, all.items[i]);
+        if (!concerns(all.items[i], kind, &at_start))
+            continue;
+        if (tls_switched && strncmp(all.items[i], "console.tls", 11) == 0) {
+            if (strcmp(kind, "console") != 0)
+                continue;
+            at_start = true;
+        }
+        string_list_add(at_start ? restart : changed, all.items[i]);
     }
     string_list_fini(&all);
 }
@@ -457,6 +470,11 @@ void settings_keep_start_values(struct settings *running,
     swap_text(&running->metrics_publish, &fresh->metrics_publish);
     swap_text(&running->console.host, &fresh->console.host);
     fresh->console.port = running->console.port;
+    if (switches_tls(running, fresh)) {
+        swap_text(&running->console.tls.certificate,
+                  &fresh->console.tls.certificate);
+        swap_text(&running->console.tls.key, &fresh->console.tls.key);
+    }
     swap_text(&running->ingress.host, &fresh->ingress.host);
     fresh->ingress.port = running->ingress.port;
     fresh->ingress.max_connections = running->ingress.max_connections;

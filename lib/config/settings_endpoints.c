@@ -209,7 +209,7 @@ static EVP_PKEY *key_of(const char *text)
     return k;
 }
 
-static const char *wrong_pem_certificate(const char *text)
+const char *wrong_pem_certificate(const char *text)
 {
     X509 *x = certificate_of(text);
     bool good = x != NULL;
@@ -220,7 +220,7 @@ static const char *wrong_pem_certificate(const char *text)
                   "for a file write file:path";
 }
 
-static const char *wrong_pem_key(const char *text)
+const char *wrong_pem_key(const char *text)
 {
     EVP_PKEY *k = key_of(text);
     bool good = k != NULL;
@@ -411,7 +411,7 @@ static void init_endpoint(void *user, void *target)
         NULL; /* a copy, to which settings_load() can point an error */
 }
 
-static void check_tls(const struct conf_value *v, void *target)
+void settings_check_tls(const struct conf_value *v, void *target)
 {
     const struct tls *t = target;
 
@@ -441,7 +441,7 @@ static const struct conf_section tls_section = {
     .name = "tls",
     .help = "For an endpoint with a certificate of a private authority, or one "
             "that requires a client certificate.",
-    .check = check_tls,
+    .check = settings_check_tls,
     .keys = tls_keys,
 };
 

@@ -117,6 +117,32 @@ const struct conf_section settings_metrics_section = {
     .keys = metrics_keys,
 };
 
+static void check_console_tls(const struct conf_value *v, void *target)
+{
+    settings_check_tls(v, &((struct settings *)target)->console.tls);
+}
+
+static const struct conf_key console_tls_keys[] = {
+    KEY(string, settings, console.tls.certificate, "certificate", NULL,
+        "the certificate, followed by its chain",
+        .check = wrong_pem_certificate, .flags = CONF_SECRET | CONF_PUBLIC,
+        .form = "`file:path`, or PEM"),
+    KEY(string, settings, console.tls.key, "key", NULL,
+        "the private key of `certificate`, without a password",
+        .check = wrong_pem_key, .flags = CONF_SECRET,
+        .form = "`file:path`, or PEM"),
+    {0},
+};
+
+static const struct conf_section console_tls_section = {
+    .name = "tls",
+    .help = "With both keys the console speaks only HTTPS (TLS 1.2 and 1.3). "
+            "A reload reads the files again: new connections use the renewed "
+            "certificate, and open ones continue.",
+    .check = check_console_tls,
+    .keys = console_tls_keys,
+};
+
 static const struct conf_key console_keys[] = {
     KEY(listen, settings, console.host, "listen", "127.0.0.1:8081",
         "the address that serves `/metrics` (no token needed), "
@@ -133,6 +159,10 @@ static const struct conf_key console_keys[] = {
         "management API; without a token in this list, `/api/alerts` is "
         "closed",
         .flags = CONF_SECRET | CONF_FILLED, .form = "list of secrets"),
+    SECTION("tls", &console_tls_section,
+            "the certificate with which the console serves HTTPS instead of "
+            "HTTP",
+            .flags = CONF_OPTIONAL),
     KEY(duration, settings, console.evaluate_ms, "evaluate", "1m",
         "how often alert rules are evaluated", .min = 100, .max = HOUR_MS),
     {0},

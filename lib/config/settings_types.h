@@ -111,6 +111,8 @@ extern const struct conf_section settings_route_section;
 extern const char *const settings_ordered_words[]; /* enum order_lanes */
 extern const char
     *const settings_retry_choice_words[]; /* enum retry_choice_rule */
+/* A section's check: `target` is a struct tls with a certificate and its key, or neither. */
+void settings_check_tls(const struct conf_value *v, void *target);
 
 /* settings_policies.c */
 extern const struct conf_section settings_policy_section;
@@ -157,5 +159,7 @@ const char *wrong_host_name(const char *text); /* without a port */
 const char *wrong_header_token(const char *text);
 const char *wrong_forward_header(const char *text);
 const char *wrong_signing_secret(const char *text);
+const char *wrong_pem_certificate(const char *text);
+const char *wrong_pem_key(const char *text);
 
 #endif

@@ -254,6 +254,7 @@ struct settings {
         struct string_list hosts; /* names that the header `Host` may have */
         struct string_list tokens;
         int64_t evaluate_ms;
+        struct tls tls; /* without `ca` */
     } console;
     struct alert_rule *alerts; /* the built-in ones too */
     size_t alert_count;
