@@ -80,7 +80,9 @@ struct sequencer {
     struct watermarks *watermarks;
     struct workspaces workspaces;
     struct endpoint *endpoints; /* by id */
-    size_t endpoint_count;
+    size_t endpoint_count, endpoint_capacity;
+    struct endpoint_list lists[ENDPOINT_LISTS];
+    int64_t halts;               /* of all endpoints */
     struct lookup names, grants; /* slots in `endpoints` */
     /* Slots in `endpoints`. NULL: sequencer_begin() has to match the settings first. */
     struct subscriptions *subscriptions;
@@ -112,9 +114,9 @@ struct sequencer {
     int64_t looked_ms;      /* mono: last look at the disk and at retention */
     bool was_undone;        /* a turn was rolled back: dispatch nothing yet */
     bool disk_low;          /* the disk is below its mark: take no events */
-    size_t next_endpoint;   /* the endpoint that dispatch.c serves next */
-    size_t watch_turn;      /* the endpoint that watch.c looks at next */
-    int64_t watched_ms;     /* mono: the last look of watch.c */
+    size_t next_endpoint; /* of ENDPOINTS_AWAKE, that dispatch.c serves next */
+    size_t watch_turn;    /* of ENDPOINTS_GRANTED, that watch.c looks at next */
+    int64_t watched_ms;   /* mono: the last look of watch.c */
     bool crowded; /* deliveries wait because their endpoint's window is full */
     int64_t event_credit; /* events that may be taken meanwhile (turn.c) */
     bool purge_keys, purge_events, purge_order; /* there may be rows to purge */

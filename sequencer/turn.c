@@ -204,9 +204,6 @@ int sequencer_work(void *self)
     }
     if (q->workspaces.names.used > WORKSPACES_CACHED)
         workspaces_clear(&q->workspaces);
-    q->metrics[METRIC_OUT] = 0;
-    for (size_t i = 0; i < q->endpoint_count; i++)
-        q->metrics[METRIC_OUT] += q->endpoints[i].in_window;
     return more_ms == 0 || order_ms == 0 ? 0 : wait_ms;
 }
 

@@ -82,9 +82,12 @@ static void judge_health(struct sequencer *q, struct deliverer_peer *d,
         return;
     log_info(NULL, "a deliverer registered", LS("deliverer", d->name));
     /* It crashed: before an orderly stop it would have released its grants. */
-    for (size_t i = 0; i < q->endpoint_count; i++)
-        if (q->endpoints[i].grant && q->endpoints[i].owner == d)
-            q->endpoints[i].lossy = true;
+    for (size_t i = 0; i < q->lists[ENDPOINTS_GRANTED].count; i++) {
+        struct endpoint *e = endpoint_listed(q, ENDPOINTS_GRANTED, i);
+
+        if (e->owner == d)
+            e->lossy = true;
+    }
 }
 
 void deliverers_heartbeat(struct sequencer *q, const struct wire_heartbeat *b)
@@ -194,9 +197,10 @@ static void send_configurations(struct sequencer *q, struct deliverer_peer *d)
     for (size_t k = 0; k < d->unconfigured_count; k++) {
         struct endpoint *e = grants_endpoint_under(q, d->unconfigured[k], d);
 
-        if (e)
+        if (e) {
             e->granted_pending = q->granted_pending = true;
-        else
+            endpoint_wake(q, e);
+        } else
             send_revoked(
                 q, d, d->unconfigured[k]); /* if this is lost, it asks again */
     }
@@ -206,8 +210,8 @@ static void send_configurations(struct sequencer *q, struct deliverer_peer *d)
 /* As many as its pipe has space for. true: some are left. */
 static bool send_grants(struct sequencer *q, const struct deliverer_peer *d)
 {
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        struct endpoint *e = &q->endpoints[i];
+    for (size_t i = 0; i < q->lists[ENDPOINTS_AWAKE].count; i++) {
+        struct endpoint *e = endpoint_listed(q, ENDPOINTS_AWAKE, i);
 
         if (e->owner != d || !e->granted_pending)
             continue;

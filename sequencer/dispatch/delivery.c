@@ -285,9 +285,10 @@ void delivery_add(struct sequencer *q, struct endpoint *e, struct workspace *ws,
             message = (struct bytes){task->data, task->failed ? 0 : task->len};
         }
         queue_task(q, e, d->event, d->status, message);
-    } else {
-        e->waiting = e->waiting || !d->behind;
+    } else if (!d->behind) {
+        e->waiting = true;
     }
+    endpoint_wake(q, e);
     insert(q, d);
 }
 
@@ -407,6 +408,7 @@ void delivery_move(struct sequencer *q, struct endpoint *e, struct delivery *d,
         lanes_freed(q, e, d->lane);
     else if (to == DELIVERY_WAITING)
         e->waiting = true;
+    endpoint_wake(q, e);
 }
 
 /* `ordered` may have changed since, so the lane is computed again. */
@@ -500,5 +502,6 @@ int deliveries_sweep(struct sequencer *q, struct endpoint *e, uint64_t grant,
     for (int i = 0; i < freed_count; i++)
         lanes_freed(q, e, freed[i]);
     e->waiting = true;
+    endpoint_wake(q, e);
     return n;
 }

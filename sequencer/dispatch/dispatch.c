@@ -138,8 +138,8 @@ static void look_at_windows(struct sequencer *q)
 {
     for (size_t i = 0; i < q->deliverer_count; i++)
         q->deliverers[i]->out_bytes = 0;
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        struct endpoint *e = &q->endpoints[i];
+    for (size_t i = 0; i < q->lists[ENDPOINTS_AWAKE].count; i++) {
+        struct endpoint *e = endpoint_listed(q, ENDPOINTS_AWAKE, i);
 
         if (!e->owner || !e->settings)
             continue;
@@ -153,17 +153,19 @@ static void look_at_windows(struct sequencer *q)
 int dispatch_work(struct sequencer *q)
 {
     int left = PER_TURN, busy = 0, share;
-    size_t count = q->endpoint_count;
+    size_t count = q->lists[ENDPOINTS_AWAKE].count;
 
     look_at_windows(q);
     for (size_t i = 0; i < count; i++)
-        busy += has_deliveries_to_send(q, &q->endpoints[i]);
+        busy += has_deliveries_to_send(q,
+                                       endpoint_listed(q, ENDPOINTS_AWAKE, i));
     share = busy ? PER_TURN / busy : 0;
     if (share < SHARE_MIN)
         share = SHARE_MIN;
     /* The next turn begins with the first endpoint that this one did not reach. */
     for (size_t k = 0; busy > 0 && k < count && left > 0; k++) {
-        struct endpoint *e = &q->endpoints[q->next_endpoint++ % count];
+        struct endpoint *e = endpoint_listed(q, ENDPOINTS_AWAKE,
+                                             q->next_endpoint++ % count);
 
         if (has_deliveries_to_send(q, e))
             left -= serve(q, e, share < left ? share : left);
@@ -171,7 +173,7 @@ int dispatch_work(struct sequencer *q)
     busy = 0;
     q->crowded = false;
     for (size_t i = 0; i < count; i++) {
-        const struct endpoint *e = &q->endpoints[i];
+        const struct endpoint *e = endpoint_listed(q, ENDPOINTS_AWAKE, i);
 
         /* Deliveries wait because its window is full. */
         q->crowded |= e->waiting && e->grant && e->settings &&

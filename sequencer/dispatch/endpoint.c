@@ -31,6 +31,8 @@
 enum {
     /* a crash loses at most so much of failing_for_ms */
     SAVE_FAILING_MS = 10 * 1000,
+    WHY_BYTES = 80,
+    FIRST_CAPACITY = 64,
 };
 
 /* In percent of the time after which the endpoint is disabled. */
@@ -70,6 +72,12 @@ bool endpoint_is_on(const struct endpoint *e)
     return e->settings && e->settings->enabled && !endpoint_is_stopped(e);
 }
 
+static void set_why(struct endpoint *e, const char *why)
+{
+    free(e->why);
+    e->why = *why ? gr_strdup(why) : NULL;
+}
+
 /* The only writer of e->state. `since_ms` and `why` belong to the new state. */
 static void move(struct sequencer *q, struct endpoint *e,
                  enum endpoint_state to, int64_t since_ms, const char *why)
@@ -82,20 +90,30 @@ static void move(struct sequencer *q, struct endpoint *e,
     states_transition(&endpoint_states, &state, (int)to, NULL, e->name, NULL);
     e->state = to;
     e->since_ms = since_ms;
-    snprintf(e->why, sizeof e->why, "%s", why);
+    set_why(e, why);
+    if (to == ENDPOINT_ACTIVE)
+        endpoint_list_drop(q, e, ENDPOINTS_STOPPED);
+    else
+        endpoint_list_put(q, e, ENDPOINTS_STOPPED);
     if (to != ENDPOINT_HELD)
         e->held_status = 0;
     if (to == ENDPOINT_ACTIVE)
         endpoint_resumed(q, e);
     if (endpoint_is_stopped(e))
         e->revoke = e->grant != 0;
+    endpoint_changed(q, e);
+}
+
+void endpoint_changed(struct sequencer *q, struct endpoint *e)
+{
     e->changed = true;
+    endpoint_wake(q, e);
 }
 
 void endpoint_resumed(struct sequencer *q, struct endpoint *e)
 {
     e->resumed_ms = q->d.loop.now_ms;
-    e->changed = true;
+    endpoint_changed(q, e);
 }
 
 int64_t endpoint_held_ms(const struct endpoint *e)
@@ -133,7 +151,7 @@ static void note_action(struct sequencer *q, const struct endpoint *e,
 
 void endpoint_pause(struct sequencer *q, struct endpoint *e, const char *who)
 {
-    char why[sizeof e->why];
+    char why[WHY_BYTES];
 
     if (endpoint_is_stopped(e))
         return;
@@ -202,10 +220,12 @@ void endpoint_note_hold(struct sequencer *q, struct endpoint *e,
 {
     bool held = r->outcome == OUTCOME_RETRYING && wire_is(r->reason, "held");
     bool judged = r->outcome == OUTCOME_DEAD && wire_is(r->reason, "rejected");
-    char what[sizeof e->why];
+    char what[WHY_BYTES];
 
-    if (r->outcome == OUTCOME_DELIVERED && !e->healthy)
-        e->healthy = e->changed = true;
+    if (r->outcome == OUTCOME_DELIVERED && !e->healthy) {
+        e->healthy = true;
+        endpoint_changed(q, e);
+    }
     if (r->outcome == OUTCOME_DELIVERED || judged)
         endpoint_end_hold(q, e);
     if (!held || e->state != ENDPOINT_ACTIVE || !endpoint_is_on(e) ||
@@ -230,15 +250,15 @@ void endpoint_note_hold(struct sequencer *q, struct endpoint *e,
 void endpoints_alive(struct sequencer *q, const struct deliverer_peer *d,
                      int64_t alive_ms)
 {
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        struct endpoint *e = &q->endpoints[i];
+    for (size_t i = 0; i < q->lists[ENDPOINTS_GRANTED].count; i++) {
+        struct endpoint *e = endpoint_listed(q, ENDPOINTS_GRANTED, i);
 
-        if (!e->failing_ms || e->owner != d || !e->grant || e->revoking ||
+        if (!e->failing_ms || e->owner != d || e->revoking ||
             !endpoint_is_on(e))
             continue;
         e->failing_for_ms += alive_ms;
         if (e->failing_for_ms - e->failing_saved_ms >= SAVE_FAILING_MS)
-            e->changed = true;
+            endpoint_changed(q, e);
     }
 }
 
@@ -247,7 +267,7 @@ static void judge_failing(struct sequencer *q, struct endpoint *e)
     int64_t limit = e->settings->disable_after_ms,
             budget = backoff_span_ms(e->settings->policy, false);
     int64_t failing = e->failing_for_ms;
-    char why[80], for_text[32];
+    char why[WHY_BYTES], for_text[32];
 
     if (limit < budget)
         limit = budget;
@@ -258,7 +278,7 @@ static void judge_failing(struct sequencer *q, struct endpoint *e)
                  LI("disable_after_ms", limit),
                  LI("percent", warn_at[e->warned]));
         e->warned++;
-        e->changed = true;
+        endpoint_changed(q, e);
     }
     if (failing < limit || endpoint_is_stopped(e))
         return;
@@ -271,8 +291,11 @@ void endpoint_responded(struct sequencer *q, struct endpoint *e, bool delivered,
                         int64_t duration_ms, int64_t at_ms)
 {
     int64_t minute = q->d.loop.now_ms / MINUTE_MS;
-    struct tally_minute *m = &e->minutes[minute % MINUTES_KEPT];
+    struct tally_minute *m;
 
+    if (!e->minutes)
+        e->minutes = gr_alloc(MINUTES_KEPT * sizeof *e->minutes);
+    m = &e->minutes[minute % MINUTES_KEPT];
     if (m->minute != minute)
         *m = (struct tally_minute){.minute = minute};
     m->delivered += delivered;
@@ -281,13 +304,14 @@ void endpoint_responded(struct sequencer *q, struct endpoint *e, bool delivered,
     if (!e->settings)
         return;
     if (delivered) {
-        e->changed = e->changed || e->failing_ms;
+        if (e->failing_ms)
+            endpoint_changed(q, e);
         forget_failing(e);
         return;
     }
     if (!e->failing_ms) {
         e->failing_ms = at_ms;
-        e->changed = true;
+        endpoint_changed(q, e);
     }
     judge_failing(q, e);
 }
@@ -333,14 +357,14 @@ static struct endpoint *endpoint_new(struct sequencer *q, int64_t id,
         die(EXIT_CONFIG,
             "endpoints: too many; the maximum, including removed ones, is %d",
             ENDPOINTS_MAX - 1);
-    q->endpoints = gr_realloc(q->endpoints,
-                              (q->endpoint_count + 1) * sizeof *q->endpoints);
+    if (q->endpoint_count == q->endpoint_capacity) {
+        q->endpoint_capacity = q->endpoint_capacity ? 2 * q->endpoint_capacity
+                                                    : FIRST_CAPACITY;
+        q->endpoints = gr_realloc(q->endpoints,
+                                  q->endpoint_capacity * sizeof *q->endpoints);
+    }
     e = &q->endpoints[q->endpoint_count++];
-    *e = (struct endpoint){.id = id,
-                           .sweeping = true,
-                           .waiting = true,
-                           .ordered = -1,
-                           .last_lane = INT64_MIN};
+    *e = (struct endpoint){.id = id, .ordered = -1, .last_lane = INT64_MIN};
     buf_init(&e->encoded_config, ENDPOINT_CONFIG_MAX_BYTES);
     wire_copy(e->name, sizeof e->name, wire_text(name));
     lookup_put(&q->names, lookup_text(e->name), q->endpoint_count - 1);
@@ -357,7 +381,7 @@ struct endpoint *endpoint_find_or_add(struct sequencer *q, const char *name)
 void endpoint_note_gone(struct sequencer *q, struct endpoint *e)
 {
     e->gone_after = q->next_event - 1;
-    e->changed = true;
+    endpoint_changed(q, e);
 }
 
 struct endpoint *endpoint_adopt(struct sequencer *q, const char *name)
@@ -382,6 +406,7 @@ static void on_endpoint_row(void *arg, const struct endpoint_row *r)
 {
     struct sequencer *q = arg;
     struct endpoint *e = endpoint_new(q, r->id, r->name);
+    char why[WHY_BYTES];
 
     e->grant = r->grant_id;
     e->config = r->config;
@@ -390,12 +415,15 @@ static void on_endpoint_row(void *arg, const struct endpoint_row *r)
     if (r->held_ms) {
         e->state = ENDPOINT_HELD;
         e->since_ms = r->held_ms;
-        put_held(r->held_status, e->why, sizeof e->why);
+        put_held(r->held_status, why, sizeof why);
+        set_why(e, why);
     } else {
         e->state = (enum endpoint_state)r->state;
         e->since_ms = r->since_ms;
-        wire_copy(e->why, sizeof e->why, wire_text(r->why));
+        set_why(e, r->why);
     }
+    if (e->state != ENDPOINT_ACTIVE)
+        endpoint_list_put(q, e, ENDPOINTS_STOPPED);
     e->failing_ms = r->failing_ms;
     e->failing_for_ms = e->failing_saved_ms = r->failing_for_ms;
     e->healthy = r->healthy;
@@ -407,17 +435,39 @@ static void on_endpoint_row(void *arg, const struct endpoint_row *r)
         return;
     e->owner = deliverer_find_or_add(q, r->owner);
     lookup_put(&q->grants, r->grant_id, q->endpoint_count - 1);
+    endpoint_list_put(q, e, ENDPOINTS_GRANTED);
+}
+
+/* It has deliveries that are not final. */
+static void on_open(void *arg, int64_t endpoint)
+{
+    struct sequencer *q = arg;
+    struct endpoint *e = endpoint_by_id(q, endpoint);
+
+    if (!e)
+        return;
+    e->sweeping = e->waiting = true;
+    endpoint_wake(q, e);
 }
 
 void endpoints_load(struct sequencer *q)
 {
-    store_endpoints(q->store, on_endpoint_row, q);
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        struct endpoint *e = &q->endpoints[i];
+    int64_t halted = 0;
 
-        e->halts = store_halt_count(q->lanes, e->id);
-        if (!e->grant)
+    q->halts = 0;
+    store_endpoints(q->store, on_endpoint_row, q);
+    while ((halted = store_halted_endpoint(q->lanes, halted)) != 0) {
+        struct endpoint *e = endpoint_by_id(q, halted);
+
+        if (!e)
             continue;
+        e->halts = store_halt_count(q->lanes, halted);
+        q->halts += e->halts;
+    }
+    store_endpoints_open(q->store, on_open, q);
+    for (size_t i = 0; i < q->lists[ENDPOINTS_GRANTED].count; i++) {
+        struct endpoint *e = endpoint_listed(q, ENDPOINTS_GRANTED, i);
+
         e->in_window = store_count_in_flight(q->store, e->id, e->grant);
         e->owner->in_window += e->in_window;
     }
@@ -425,15 +475,22 @@ void endpoints_load(struct sequencer *q)
 
 void endpoints_unload(struct sequencer *q)
 {
-    for (size_t i = 0; i < q->endpoint_count; i++)
+    for (size_t i = 0; i < q->endpoint_count; i++) {
         buf_fini(&q->endpoints[i].encoded_config);
+        free(q->endpoints[i].minutes);
+        free(q->endpoints[i].why);
+    }
+    for (int i = 0; i < ENDPOINT_LISTS; i++) {
+        free(q->lists[i].slots);
+        q->lists[i] = (struct endpoint_list){0};
+    }
     free(q->endpoints);
     lookup_fini(&q->names);
     lookup_fini(&q->grants);
     subscriptions_free(q->subscriptions);
     q->subscriptions = NULL;
     q->endpoints = NULL;
-    q->endpoint_count = 0;
+    q->endpoint_count = q->endpoint_capacity = 0;
 }
 
 /* On disk a held endpoint is active, and `held_ms` says since when it is held. */
@@ -447,7 +504,7 @@ static void save(struct sequencer *q, const struct endpoint *e)
                                .ordered = e->ordered,
                                .state = held ? ENDPOINT_ACTIVE : (int)e->state,
                                .since_ms = held ? 0 : e->since_ms,
-                               .why = held ? "" : e->why,
+                               .why = held || !e->why ? "" : e->why,
                                .failing_ms = e->failing_ms,
                                .warned = e->warned,
                                .paused_ms = e->paused_ms,
@@ -459,21 +516,33 @@ static void save(struct sequencer *q, const struct endpoint *e)
                                .gone_after = e->gone_after});
 }
 
+/* Also after this turn, it may have something to do. */
+static bool is_awake(const struct endpoint *e)
+{
+    if (e->in_window || e->sweeping || e->revoke || e->granted_pending ||
+        (e->settings && e->laning != SETTLED))
+        return true;
+    if (endpoint_is_on(e))
+        return e->waiting || !e->grant;
+    return e->waiting && !e->settings; /* they become dead letters */
+}
+
 void endpoints_save(struct sequencer *q)
 {
-    int64_t halts = 0;
+    q->metrics[METRIC_OUT] = 0;
+    for (size_t i = q->lists[ENDPOINTS_AWAKE].count; i-- > 0;) {
+        struct endpoint *e = endpoint_listed(q, ENDPOINTS_AWAKE, i);
 
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        struct endpoint *e = &q->endpoints[i];
-
-        halts += e->halts;
-        if (!e->changed)
-            continue;
-        e->changed = false;
-        e->failing_saved_ms = e->failing_for_ms;
-        save(q, e);
+        q->metrics[METRIC_OUT] += e->in_window;
+        if (e->changed) {
+            e->changed = false;
+            e->failing_saved_ms = e->failing_for_ms;
+            save(q, e);
+        }
+        if (!is_awake(e))
+            endpoint_list_drop(q, e, ENDPOINTS_AWAKE);
     }
-    q->metrics[METRIC_LANES_HALTED] = halts;
+    q->metrics[METRIC_LANES_HALTED] = q->halts;
 }
 
 /* Ids are not used again, so that a row that still names one does not name another endpoint. */

@@ -3,7 +3,10 @@
  *
  * sequencer.endpoints has all endpoints by id, also removed ones while a stored row names
  * them. Pointers to them are valid until an endpoint is added. A turn's changes are written
- * at its end, by endpoints_save(); after a rolled back turn all are read again. */
+ * at its end, by endpoints_save(); after a rolled back turn all are read again.
+ *
+ * Thousands of endpoints may have nothing to do, so a turn looks only at those in the list
+ * ENDPOINTS_AWAKE. Whoever gives an endpoint something to do calls endpoint_wake(). */
 #ifndef SEQUENCER_ENDPOINT_H
 #define SEQUENCER_ENDPOINT_H
 
@@ -44,9 +47,22 @@ struct tally_minute {
     int64_t delivered, failed, duration_ms;
 };
 
+/* Endpoints of one kind, in no order (sequencer.lists). */
+enum endpoint_lists {
+    ENDPOINTS_AWAKE,   /* they may have something to do in this turn */
+    ENDPOINTS_GRANTED, /* they have an owner */
+    ENDPOINTS_STOPPED, /* they are not ACTIVE */
+    ENDPOINT_LISTS,
+};
+struct endpoint_list {
+    uint32_t *slots; /* in sequencer.endpoints */
+    size_t count, capacity;
+};
+
 struct endpoint {
     int64_t id;
     char name[NAME_MAX_BYTES + 1];
+    uint32_t at[ENDPOINT_LISTS]; /* its place in each list, and 1; 0: none */
     const struct endpoint_settings *settings; /* NULL: removed */
     /* removed: no later event has a delivery; 0: it is not removed */
     int64_t gone_after;
@@ -76,7 +92,7 @@ struct endpoint {
     /* Whether attempts are made. */
     enum endpoint_state state; /* endpoint.c alone writes it */
     int64_t since_ms;          /* wall: of this state; 0: ACTIVE */
-    char why[80];              /* why it is not ACTIVE, and who did it */
+    char *why; /* why it is not ACTIVE, and who did it; NULL: no reason */
     int64_t failing_ms; /* wall: the first of consecutive failures; 0: none */
     /* How long it has failed since then, without the time in which its deliverer was
      * away; and how much of that is on disk. */
@@ -92,7 +108,7 @@ struct endpoint {
     int64_t resumed_ms;
     bool was_off; /* in this start it had `enabled: false` */
     bool changed; /* its row is to be written at the end of the turn */
-    struct tally_minute minutes[MINUTES_KEPT];
+    struct tally_minute *minutes; /* MINUTES_KEPT; NULL: no result yet */
 };
 
 /* ---- rows ---- */
@@ -111,8 +127,24 @@ void endpoint_note_gone(struct sequencer *q, struct endpoint *e);
 bool endpoints_forget_gone(struct sequencer *q);
 void endpoints_load(struct sequencer *q);
 void endpoints_unload(struct sequencer *q);
-/* At the end of a turn: write changed rows. */
+/* Its row is to be written at the end of the turn. */
+void endpoint_changed(struct sequencer *q, struct endpoint *e);
+/* At the end of a turn: write changed rows, and drop those from ENDPOINTS_AWAKE that have
+ * nothing to do. */
 void endpoints_save(struct sequencer *q);
+
+/* ---- lists ---- */
+
+/* It may have something to do: the present turn, or the next one, looks at it. */
+void endpoint_wake(struct sequencer *q, struct endpoint *e);
+/* Puts it into a list, or takes it out; both may be repeated. While a list is walked from its
+ * end to its beginning, the present endpoint may be taken out. */
+void endpoint_list_put(struct sequencer *q, struct endpoint *e,
+                       enum endpoint_lists list);
+void endpoint_list_drop(struct sequencer *q, struct endpoint *e,
+                        enum endpoint_lists list);
+struct endpoint *endpoint_listed(const struct sequencer *q,
+                                 enum endpoint_lists list, size_t i);
 
 /* ---- are attempts made? ---- */
 

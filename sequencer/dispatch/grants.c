@@ -47,6 +47,8 @@ static void end_grant(struct sequencer *q, struct endpoint *e)
             e->owner->in_window = 0;
     }
     lookup_drop(&q->grants, e->grant, (size_t)(e - q->endpoints));
+    endpoint_list_drop(q, e, ENDPOINTS_GRANTED);
+    endpoint_wake(q, e);
     e->owner = NULL;
     e->grant = 0;
     e->in_window = 0;
@@ -63,9 +65,11 @@ void grants_end_all(struct sequencer *q, struct deliverer_peer *d,
 {
     int count = 0;
 
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        if (q->endpoints[i].grant && q->endpoints[i].owner == d) {
-            end_grant(q, &q->endpoints[i]);
+    for (size_t i = q->lists[ENDPOINTS_GRANTED].count; i-- > 0;) {
+        struct endpoint *e = endpoint_listed(q, ENDPOINTS_GRANTED, i);
+
+        if (e->owner == d) {
+            end_grant(q, e);
             count++;
         }
     }
@@ -110,11 +114,9 @@ static void begin_series(struct sequencer *q)
 void grants_restored(struct sequencer *q)
 {
     begin_series(q);
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        struct endpoint *e = &q->endpoints[i];
+    for (size_t i = 0; i < q->lists[ENDPOINTS_GRANTED].count; i++) {
+        struct endpoint *e = endpoint_listed(q, ENDPOINTS_GRANTED, i);
 
-        if (!e->grant || !e->owner)
-            continue;
         e->config = 0; /* revoked as if its configuration had changed */
         store_endpoint_set(q->store, e->id, e->owner->name, e->grant, 0);
     }
@@ -124,13 +126,14 @@ void grants_rewound(struct sequencer *q, const char *peer, bool we_are_older)
 {
     if (we_are_older)
         begin_series(q);
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        struct endpoint *e = &q->endpoints[i];
+    for (size_t i = 0; i < q->lists[ENDPOINTS_GRANTED].count; i++) {
+        struct endpoint *e = endpoint_listed(q, ENDPOINTS_GRANTED, i);
 
-        if (!e->grant || !e->owner || strcmp(e->owner->name, peer) != 0)
+        if (strcmp(e->owner->name, peer) != 0)
             continue;
         e->revoke = true;
         e->revoking = false; /* it may have lost the first `revoke` */
+        endpoint_wake(q, e);
     }
 }
 
@@ -185,6 +188,7 @@ static void give_grant(struct sequencer *q, struct endpoint *e,
     e->owner = d;
     e->grant = random_id();
     lookup_put(&q->grants, e->grant, (size_t)(e - q->endpoints));
+    endpoint_list_put(q, e, ENDPOINTS_GRANTED);
     e->config = digest_of(q, e);
     e->granted_pending = q->granted_pending = true;
     e->revoking = e->lossy = false;
@@ -197,22 +201,33 @@ static void give_grant(struct sequencer *q, struct endpoint *e,
 /* Grant each endpoint without an owner; move endpoints to new deliverers by their hash. */
 static void assign(struct sequencer *q)
 {
+    size_t before = q->lists[ENDPOINTS_GRANTED].count;
     bool waiting = false;
 
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        struct endpoint *e = &q->endpoints[i];
+    for (size_t i = 0; i < q->lists[ENDPOINTS_AWAKE].count; i++) {
+        struct endpoint *e = endpoint_listed(q, ENDPOINTS_AWAKE, i);
+        struct deliverer_peer *d;
+
+        if (e->grant || !endpoint_is_on(e))
+            continue;
+        d = best_owner(q, e, 0);
+        if (d)
+            give_grant(q, e, d);
+        waiting = waiting || !e->grant;
+    }
+    for (size_t i = 0; i < before; i++) {
+        struct endpoint *e = endpoint_listed(q, ENDPOINTS_GRANTED, i);
         struct deliverer_peer *d;
 
         if (!endpoint_is_on(e) || e->revoking || e->revoke)
             continue;
-        d = best_owner(q, e, e->grant ? grant_lease_ms() : 0);
-        if (!e->grant && d)
-            give_grant(q, e, d);
-        else if (e->grant && d && d != e->owner &&
-                 deliverer_is_here(q, e->owner))
+        d = best_owner(q, e, grant_lease_ms());
+        if (d && d != e->owner && deliverer_is_here(q, e->owner)) {
             e->revoke = true;
+            endpoint_wake(q, e);
+        }
         /* A new deliverer may become the better owner when it is healthy for long enough. */
-        waiting = waiting || !e->grant ||
+        waiting = waiting ||
                   best_owner(q, e, 0) != best_owner(q, e, grant_lease_ms());
     }
     q->assign = waiting;
@@ -220,8 +235,8 @@ static void assign(struct sequencer *q)
 
 static void revoke(struct sequencer *q)
 {
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        struct endpoint *e = &q->endpoints[i];
+    for (size_t i = 0; i < q->lists[ENDPOINTS_AWAKE].count; i++) {
+        struct endpoint *e = endpoint_listed(q, ENDPOINTS_AWAKE, i);
 
         if (!e->revoke)
             continue;
@@ -264,8 +279,11 @@ int grants_work(struct sequencer *q)
     revoke(q);
     if (q->assign)
         assign(q);
-    for (size_t i = 0; i < q->endpoint_count; i++)
-        unowned += endpoint_is_on(&q->endpoints[i]) && !q->endpoints[i].grant;
+    for (size_t i = 0; i < q->lists[ENDPOINTS_AWAKE].count; i++) {
+        const struct endpoint *e = endpoint_listed(q, ENDPOINTS_AWAKE, i);
+
+        unowned += endpoint_is_on(e) && !e->grant;
+    }
     for (size_t i = 0; i < q->deliverer_count; i++)
         here += deliverer_is_here(q, q->deliverers[i]);
     q->metrics[METRIC_ENDPOINTS_UNOWNED] = unowned;
@@ -365,7 +383,8 @@ static int64_t apply_settings(struct sequencer *q, const struct settings *s)
         struct endpoint *e = endpoint_find_or_add(q, es->name);
 
         e->settings = es;
-        e->changed |= e->gone_after != 0;
+        if (e->gone_after)
+            endpoint_changed(q, e);
         e->gone_after = 0;
         slots[i] = (size_t)(e - q->endpoints);
         buf_reset(&e->encoded_config); /* all that its deliverer needs */
@@ -391,6 +410,7 @@ void grants_configure(struct sequencer *q, const struct settings *s)
         struct endpoint *e = &q->endpoints[i];
 
         e->waiting = true;
+        endpoint_wake(q, e);
         if (e->was_off && e->settings && e->settings->enabled)
             endpoint_resumed(q, e);
         e->was_off = e->settings && !e->settings->enabled;

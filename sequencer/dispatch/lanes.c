@@ -57,6 +57,7 @@ void lanes_freed(struct sequencer *q, struct endpoint *e, int64_t lane)
         return;
     store_lane_step_up(q->lanes, event, e->id);
     e->waiting = true;
+    endpoint_wake(q, e);
 }
 
 /* ---- halts ---- */
@@ -71,7 +72,9 @@ void lanes_halt(struct sequencer *q, struct endpoint *e, const char *event_id,
                                             .lane = d->lane,
                                             .route_order = d->route_order,
                                             .at_ms = q->d.loop.now_ms});
+    q->halts -= e->halts;
     e->halts = store_halt_count(q->lanes, e->id);
+    q->halts += e->halts;
     log_warn(event_id,
              "its lane is halted: retry the dead letter, resolve or discard it",
              LS("endpoint", e->name));
@@ -83,6 +86,7 @@ void lanes_unhalt(struct sequencer *q, struct endpoint *e, int64_t event,
     if (!e->halts || !store_unhalt(q->lanes, event, e->id))
         return;
     e->halts--;
+    q->halts--;
     endpoint_resumed(q, e);
     log_info(NULL, "a halted lane continues", LS("endpoint", e->name),
              LI("lane", lane));
@@ -91,9 +95,10 @@ void lanes_unhalt(struct sequencer *q, struct endpoint *e, int64_t event,
 
 /* ---- moves to other lanes, after a reload ---- */
 
-static void set_ordered(struct endpoint *e, int to)
+static void set_ordered(struct sequencer *q, struct endpoint *e, int to)
 {
-    e->changed = e->changed || e->ordered != to;
+    if (e->ordered != to)
+        endpoint_changed(q, e);
     e->ordered = to;
 }
 
@@ -134,16 +139,18 @@ void lanes_configure(struct sequencer *q, struct endpoint *e)
 
     if (e->halts && !halting) { /* nothing halts its lanes any more */
         store_unhalt_all(q->lanes, e->id);
+        q->halts -= e->halts;
         e->halts = 0;
         endpoint_resumed(q, e);
-        set_ordered(e, -1);
+        set_ordered(q, e, -1);
     }
     if (!e->settings || e->ordered == (int)ordered(e))
         return;
     if (e->halts)
         move_halts(q, e);
-    set_ordered(e, -1);
+    set_ordered(q, e, -1);
     e->laning = COLLECTING;
+    endpoint_wake(q, e);
 }
 
 /* Move waiting deliveries out of lanes that the endpoint no longer has. Returns how many. */
@@ -210,7 +217,7 @@ int lanes_work(struct sequencer *q, struct endpoint *e, int max)
     if (e->laning == SETTLED) {
         e->waiting = true;
         if (e->settings)
-            set_ordered(e, (int)ordered(e));
+            set_ordered(q, e, (int)ordered(e));
     }
     return n;
 }

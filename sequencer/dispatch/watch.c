@@ -70,8 +70,10 @@ void watch_work(struct sequencer *q)
         d->watch_next = links_next(q->d.links, d->name);
         d->watch_ms = now;
     }
-    for (size_t k = 0; left > 0 && k < q->endpoint_count; k++) {
-        struct endpoint *e = &q->endpoints[q->watch_turn++ % q->endpoint_count];
+    for (size_t k = 0, n = q->lists[ENDPOINTS_GRANTED].count; left > 0 && k < n;
+         k++) {
+        struct endpoint *e = endpoint_listed(q, ENDPOINTS_GRANTED,
+                                             q->watch_turn++ % n);
 
         if (may_ask(q, e))
             left -= 1 + look(q, e, left);

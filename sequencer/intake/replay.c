@@ -29,29 +29,41 @@ struct reopening {
     struct event_row ev;
     struct bytes headers, body; /* as they were received */
     int opened, tried_now;
-    bool routed;    /* `choices` are those of the event as it is routed now */
-    char **choices; /* by slot in q->endpoints (choice.h) */
+    /* As which publication the event is routed now; NULL: it is not routed again. */
+    const struct publication *routed;
 };
 
 /* ---- one delivery ---- */
+
+/* How hard to try, as the event is routed now; the caller's. */
+static char *choice_for(const struct reopening *a, const struct endpoint *e)
+{
+    const struct sequencer *q = a->q;
+
+    if (!a->routed)
+        return NULL;
+    return choice_text(a->routed,
+                       q->subscriptions
+                           ? subscriptions_chosen_by(q->subscriptions,
+                                                     (size_t)(e - q->endpoints))
+                           : NULL,
+                       a->ev.received_ms, true);
+}
 
 /* The copy that a deliverer may have keeps its policy. */
 static void choose_again(struct reopening *a, const struct endpoint *e,
                          struct delivery *d)
 {
-    const char *choice = a->routed ? a->choices[e - a->q->endpoints] : NULL;
-
     if (!a->routed)
         return;
     free(d->retry_choice);
-    d->retry_choice = choice ? gr_strdup(choice) : NULL;
+    d->retry_choice = choice_for(a, e);
     delivery_save(a->q->deliveries, d);
 }
 
 static void open_one(struct reopening *a, struct endpoint *e)
 {
     struct sequencer *q = a->q;
-    const char *choice = a->routed ? a->choices[e - q->endpoints] : NULL;
     struct delivery d;
 
     if (!delivery_load(q->deliveries, a->ev.n, e->id, &d)) {
@@ -59,8 +71,7 @@ static void open_one(struct reopening *a, struct endpoint *e)
                               .route_order = q->next_route_order++,
                               .action_id = a->action_id,
                               .reopened_ms = q->d.loop.now_ms,
-                              .retry_choice = choice ? gr_strdup(choice)
-                                                     : NULL};
+                              .retry_choice = choice_for(a, e)};
         delivery_add(q, e, lanes_workspace(q, a->ev.workspace), &d, NULL, NULL);
         a->opened++;
     } else if (d.status < DELIVERY_DELIVERED) {
@@ -82,25 +93,28 @@ static void open_one(struct reopening *a, struct endpoint *e)
 
 /* ---- to which endpoints ---- */
 
-struct marking {
-    struct sequencer *q;
-    bool *marked; /* by slot in q->endpoints */
+/* Endpoints by id, in no order; one may occur twice. */
+struct ids {
+    int64_t *ids;
+    size_t count;
 };
 
-static void mark(void *arg, const struct delivery *d, const char *endpoint)
+static void add_id(struct ids *all, int64_t id)
 {
-    struct marking *m = arg;
-    const struct endpoint *e = endpoint_by_id(m->q, d->endpoint);
-
-    (void)endpoint;
-    if (e)
-        m->marked[e - m->q->endpoints] = true;
+    all->ids = gr_realloc(all->ids, (all->count + 1) * sizeof *all->ids);
+    all->ids[all->count++] = id;
 }
 
-/* Mark the endpoints that are subscribed to the event by the current configuration. Sets the
- * choices for all. */
-static void mark_subscribed(struct reopening *a, const struct publication *u,
-                            bool *marked)
+static void on_delivery(void *arg, const struct delivery *d,
+                        const char *endpoint)
+{
+    (void)endpoint;
+    add_id(arg, d->endpoint);
+}
+
+/* The endpoints that are subscribed to the event by the current configuration. */
+static void add_subscribed(struct reopening *a, const struct publication *u,
+                           struct ids *all)
 {
     struct sequencer *q = a->q;
     struct subject s = {.source = a->ev.source,
@@ -114,17 +128,17 @@ static void mark_subscribed(struct reopening *a, const struct publication *u,
     if (q->subscriptions)
         subscribed = subscriptions_ask(q->subscriptions, &s, &count);
     for (size_t i = 0; i < count; i++)
-        marked[subscribed[i]] =
-            !u->is || published_for(&u->p, q->endpoints[subscribed[i]].name);
-    a->routed = true;
-    a->choices = gr_alloc(q->endpoint_count * sizeof *a->choices);
-    for (size_t i = 0; i < q->endpoint_count; i++)
-        a->choices[i] = choice_text(
-            u,
-            q->subscriptions ? subscriptions_chosen_by(q->subscriptions, i)
-                             : NULL,
-            a->ev.received_ms, true);
+        if (!u->is || published_for(&u->p, q->endpoints[subscribed[i]].name))
+            add_id(all, q->endpoints[subscribed[i]].id);
+    a->routed = u;
     subject_fini(&s);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
 }
 
 /* Open the deliveries to endpoints that had the event or are subscribed to it today. `only`: to
@@ -133,29 +147,26 @@ static void open_all(struct reopening *a, const struct publication *u,
                      const struct endpoint *only, bool always)
 {
     struct sequencer *q = a->q;
-    struct marking m = {q, gr_alloc(q->endpoint_count * sizeof(bool))};
+    struct ids all = {0};
 
-    mark_subscribed(a, u, m.marked);
+    add_subscribed(a, u, &all);
     if (always) /* to this one, whether it is subscribed or not */
-        memset(m.marked, 0, q->endpoint_count * sizeof(bool));
-    if (always)
-        m.marked[only - q->endpoints] = true;
+        all.count = 0;
+    if (always || (only && delivery_exists(q->deliveries, a->ev.n, only->id)))
+        add_id(&all, only->id);
     else if (!only)
-        deliveries_of_event(q->deliveries, a->ev.n, mark, &m);
-    else if (delivery_exists(q->deliveries, a->ev.n, only->id))
-        m.marked[only - q->endpoints] = true;
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        struct endpoint *e = &q->endpoints[i];
+        deliveries_of_event(q->deliveries, a->ev.n, on_delivery, &all);
+    if (all.count)
+        qsort(all.ids, all.count, sizeof *all.ids, compare_ids);
+    for (size_t i = 0; i < all.count; i++) {
+        struct endpoint *e = endpoint_by_id(q, all.ids[i]);
 
-        if (m.marked[i] &&
+        if (e && (i == 0 || all.ids[i - 1] != e->id) &&
             (always || (e->settings && !e->settings->internal)) &&
             (!only || e == only))
             open_one(a, e);
     }
-    for (size_t i = 0; i < q->endpoint_count; i++)
-        free(a->choices[i]);
-    free(a->choices);
-    free(m.marked);
+    free(all.ids);
 }
 
 static void say(const struct reopening *a, struct bytes endpoint)

@@ -352,6 +352,21 @@ static void add_endpoint_stops(struct trace *t, const struct event_row *e,
     free(subject);
 }
 
+struct had {
+    int64_t *endpoints; /* ids, in the order of names */
+    size_t count;
+};
+
+static void on_had(void *arg, const struct delivery *d, const char *endpoint)
+{
+    struct had *h = arg;
+
+    (void)endpoint;
+    h->endpoints = gr_realloc(h->endpoints,
+                              (h->count + 1) * sizeof *h->endpoints);
+    h->endpoints[h->count++] = d->endpoint;
+}
+
 static void add_routes(struct trace *t, const struct event_row *e)
 {
     const struct settings *s = t->q->d.settings;
@@ -359,20 +374,23 @@ static void add_routes(struct trace *t, const struct event_row *e)
      * judged any more. */
     struct subject subject = {
         .source = e->source, .type = e->type, .workspace = e->workspace};
+    struct had had = {0};
     size_t unrouted = 0;
 
     subject.gone = !store_body(t->q->store, e->n, &subject.headers,
                                &subject.body);
-    for (size_t i = 0; i < t->q->endpoint_count; i++) {
-        const struct endpoint *to = &t->q->endpoints[i];
+    deliveries_of_event(t->q->deliveries, e->n, on_had, &had);
+    for (size_t i = 0; i < had.count; i++) {
+        const struct endpoint *to = endpoint_by_id(t->q, had.endpoints[i]);
         struct delivery d;
 
-        if (delivery_load(t->q->deliveries, e->n, to->id, &d)) {
+        if (to && delivery_load(t->q->deliveries, e->n, to->id, &d)) {
             add_route(t, e, &subject, to, &d);
             add_endpoint_stops(t, e, to, &d);
+            delivery_fini(&d);
         }
-        delivery_fini(&d);
     }
+    free(had.endpoints);
     for (size_t i = 0; i < s->endpoint_count; i++) {
         struct endpoint *to = endpoint_find(t->q, s->endpoints[i].name);
         bool has = to && delivery_exists(t->q->deliveries, e->n, to->id);

@@ -27,8 +27,8 @@ void endpoints_troubles(void *self, json_t *out)
     json_t *list = json_array();
     json_int_t more = 0;
 
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        const struct endpoint *e = &q->endpoints[i];
+    for (size_t i = 0; i < q->lists[ENDPOINTS_STOPPED].count; i++) {
+        const struct endpoint *e = endpoint_listed(q, ENDPOINTS_STOPPED, i);
         int64_t since_ms = endpoint_waits_since_ms(e), waiting;
         json_t *one;
 
@@ -38,7 +38,8 @@ void endpoints_troubles(void *self, json_t *out)
             more++;
             continue;
         }
-        one = trouble_json(e->name, endpoint_state_name(e), since_ms, e->why);
+        one = trouble_json(e->name, endpoint_state_name(e), since_ms,
+                           e->why ? e->why : "");
         waiting = store_count_waiting(q->store, e->id, COUNT_MAX);
         json_object_set_new(one, "waiting", json_integer(waiting));
         json_object_set_new(one, "waiting_more",
@@ -71,7 +72,7 @@ static void add_rates(json_t *out, const struct endpoint *e, int64_t now_ms)
 {
     int64_t delivered = 0, failed = 0, duration_ms = 0;
 
-    for (int i = 0; i < MINUTES_KEPT; i++) {
+    for (int i = 0; e->minutes && i < MINUTES_KEPT; i++) {
         const struct tally_minute *m = &e->minutes[i];
 
         if (now_ms / MINUTE_MS - m->minute >= MINUTES_KEPT)
@@ -102,7 +103,7 @@ static json_t *endpoint_json(struct sequencer *q, const struct endpoint *e)
     json_t *out = json_pack(
         "{s:s,s:s,s:o,s:o,s:o,s:s,s:o,s:I,s:I,s:b,s:I,s:I}", "name", e->name,
         "state", endpoint_state_name(e), "since", json_time(since_ms), "reason",
-        json_text_or_null(since_ms ? e->why : ""), "failing_since",
+        json_text_or_null(since_ms && e->why ? e->why : ""), "failing_since",
         json_time(e->failing_ms), "ordered",
         e->settings ? ordered[e->settings->ordered] : "none", "owner",
         e->owner ? json_string(e->owner->name) : json_null(), "in_flight",

@@ -23,7 +23,8 @@ struct store {
     struct db *db;
     stmt *meta, *meta_set, *workspace, *workspace_set;
     stmt *endpoints, *endpoint_add, *endpoint_set, *endpoint_state,
-        *endpoints_forget, *deliverers, *deliverer_set;
+        *endpoints_forget, *endpoint_waiting, *endpoint_out, *deliverers,
+        *deliverer_set;
     stmt *purge_look, *purge_event, *purge_part, *purge_digest,
         *purge_transition, *purge_deliveries, *purge_attempts;
     stmt *last_event, *event_add, *event_set, *event, *event_by_id, *event_n,
@@ -179,6 +180,12 @@ static const struct db_statement statements[] = {
      "SELECT event, next_ms, lane FROM deliveries INDEXED BY "
      "deliveries_waiting WHERE endpoint = ? AND behind = 0 AND lane "
      "> ? AND lane <= ? AND status = 0 ORDER BY lane, route_order LIMIT ?"},
+    {AT(endpoint_waiting),
+     "SELECT endpoint FROM deliveries INDEXED BY deliveries_waiting WHERE "
+     "endpoint > ? AND status = 0 ORDER BY endpoint LIMIT 1"},
+    {AT(endpoint_out),
+     "SELECT endpoint FROM deliveries INDEXED BY deliveries_out WHERE endpoint "
+     "> ? AND grant_id <> 0 ORDER BY endpoint LIMIT 1"},
     {AT(waiting), "SELECT event FROM deliveries INDEXED BY deliveries_waiting "
                   "WHERE endpoint = ? AND status = 0 LIMIT ?"},
     {AT(open_grant),
@@ -310,6 +317,25 @@ void store_endpoints(struct store *s, endpoint_fn *fn, void *arg)
         fn(arg, &e);
     }
     db_done(s->endpoints);
+}
+
+static void each_endpoint(struct store *s, stmt *next, store_endpoint_fn *fn,
+                          void *arg)
+{
+    int64_t id = 0;
+
+    for (bind_i64(next, 1, id); db_step(s->db, next); bind_i64(next, 1, id)) {
+        id = col_i64(next, 0);
+        db_done(next);
+        fn(arg, id);
+    }
+    db_done(next);
+}
+
+void store_endpoints_open(struct store *s, store_endpoint_fn *fn, void *arg)
+{
+    each_endpoint(s, s->endpoint_waiting, fn, arg);
+    each_endpoint(s, s->endpoint_out, fn, arg);
 }
 
 int64_t store_endpoint_add(struct store *s, const char *name)

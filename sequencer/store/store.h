@@ -108,6 +108,10 @@ struct endpoint_row {
 
 typedef void endpoint_fn(void *arg, const struct endpoint_row *e);
 void store_endpoints(struct store *s, endpoint_fn *fn, void *arg);
+/* Each endpoint with deliveries that wait here or that are with a deliverer; perhaps twice.
+ * Costs one step in an index each, however many deliveries it has. */
+typedef void store_endpoint_fn(void *arg, int64_t endpoint);
+void store_endpoints_open(struct store *s, store_endpoint_fn *fn, void *arg);
 int64_t store_endpoint_add(struct store *s, const char *name);
 void store_endpoint_set(struct store *s, int64_t id, const char *owner,
                         uint64_t grant, int64_t config);

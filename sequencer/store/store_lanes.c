@@ -6,7 +6,8 @@
 struct store_lanes {
     struct db *db;
     stmt *any, *head, *next, *step_up, *after, *range, *set;
-    stmt *halt, *unhalt, *unhalt_all, *halted, *halt_count, *halts, *halt_move;
+    stmt *halt, *unhalt, *unhalt_all, *halted, *halt_count, *halt_next, *halts,
+        *halt_move;
 };
 
 /* The rows of the index deliveries_lane. SQLite uses it only if the query has the condition of the
@@ -46,6 +47,9 @@ struct store_lanes *store_lanes_open(struct db *db)
                                "endpoint = ? AND lane = ?");
     s->halt_count = db_prepare(db,
                                "SELECT count(*) FROM halts WHERE endpoint = ?");
+    s->halt_next = db_prepare(
+        db, "SELECT endpoint FROM halts WHERE endpoint > ? ORDER "
+            "BY endpoint LIMIT 1");
     s->halts = db_prepare(
         db, "SELECT h.event, h.endpoint, h.lane, h.route_order, h.at_ms, e.id, "
             "e.workspace FROM halts h LEFT JOIN events e ON e.n = h.event "
@@ -193,6 +197,17 @@ int64_t store_halt_count(struct store_lanes *s, int64_t endpoint)
         n = col_i64(s->halt_count, 0);
     db_done(s->halt_count);
     return n;
+}
+
+int64_t store_halted_endpoint(struct store_lanes *s, int64_t after)
+{
+    int64_t id = 0;
+
+    bind_i64(s->halt_next, 1, after);
+    if (db_step(s->db, s->halt_next))
+        id = col_i64(s->halt_next, 0);
+    db_done(s->halt_next);
+    return id;
 }
 
 void store_halts(struct store_lanes *s, int64_t endpoint, int max, halt_fn *fn,

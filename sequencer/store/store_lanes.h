@@ -49,6 +49,8 @@ void store_unhalt_all(struct store_lanes *s, int64_t endpoint);
 bool store_halted(struct store_lanes *s, int64_t endpoint, int64_t lane,
                   int64_t *route_order);
 int64_t store_halt_count(struct store_lanes *s, int64_t endpoint);
+/* The next endpoint above `after` that has any; 0: no more. */
+int64_t store_halted_endpoint(struct store_lanes *s, int64_t after);
 /* The halts of one endpoint, oldest first. */
 typedef void halt_fn(void *arg, const struct halt_row *h);
 void store_halts(struct store_lanes *s, int64_t endpoint, int max, halt_fn *fn,
