@@ -6,7 +6,7 @@
  * at its end, by endpoints_save(); after a rolled back turn all are read again.
  *
  * Thousands of endpoints may have nothing to do, so a turn looks only at those in the list
- * ENDPOINTS_AWAKE. Whoever gives an endpoint something to do calls endpoint_wake(). */
+ * ENDPOINTS_AWAKE. A function that gives an endpoint something to do calls endpoint_wake(). */
 #ifndef SEQUENCER_ENDPOINT_H
 #define SEQUENCER_ENDPOINT_H
 
