@@ -12,10 +12,8 @@ enum {
     RETRIED_MAX = 500,
 };
 
-/* Walk from the oldest on; numbers into `n` unless it is NULL. Returns how many match; *next is
- * where to continue, JSON null at the end. */
-static int walk(struct dlqd *d, const struct list_filter *f, int max,
-                int64_t *n, json_t **next)
+int bulk_walk(struct dlqd *d, const struct list_filter *f, int max, int64_t *n,
+              json_t **next)
 {
     struct scan_row row;
     int count = 0;
@@ -46,7 +44,7 @@ typedef bool action_fn(struct dlqd *d, const char *id,
 static bool retry(struct dlqd *d, const char *id, const struct list_filter *f,
                   char why[200])
 {
-    return list_retry(d, id, f->to, f->who, why);
+    return list_retry(d, id, f->to, random_id(), f->who, why);
 }
 
 static bool resolve(struct dlqd *d, const char *id, const struct list_filter *f,
@@ -71,8 +69,8 @@ static json_t *each(struct dlqd *d, const struct list_filter *f,
     json_t *done = json_array(), *refused = json_array(), *next;
     int count;
 
-    count = walk(d, f, f->limit < RETRIED_MAX ? (int)f->limit : RETRIED_MAX, n,
-                 &next);
+    count = bulk_walk(
+        d, f, f->limit < RETRIED_MAX ? (int)f->limit : RETRIED_MAX, n, &next);
     for (int i = 0; i < count; i++) {
         struct dead_letter l;
         char reason[200];
@@ -125,7 +123,7 @@ json_t *bulk_count(void *self, json_t *args, char why[200])
 
     if (!list_filter_read(&f, args, why))
         return NULL;
-    count = walk(self, &f, LOOKED_AT_MOST, NULL, &next);
+    count = bulk_walk(self, &f, LOOKED_AT_MOST, NULL, &next);
     return json_pack("{s:i, s:o}", "count", count, "next", next);
 }
 

@@ -4,6 +4,13 @@
 #define DLQD_BULK_H
 
 #include "control.h"
+#include "dead_letter_list.h"
+
+/* Walks the dead letters in state dead from the oldest on, behind f->after; numbers of those that
+ * match into `n` unless it is NULL, at most `max`. Reads a bounded number of rows. Returns how
+ * many match; *next is where to continue (an `after`, the caller's), JSON null at the end. */
+int bulk_walk(struct dlqd *d, const struct list_filter *f, int max, int64_t *n,
+              json_t **next);
 
 /* dlq_retry_all: retry the oldest dead letters that match a filter, at most `limit`, in one
  * transaction with their requeues. The caller continues with "after": next until that is null,

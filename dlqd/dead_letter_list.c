@@ -288,10 +288,10 @@ bool list_to_good(const struct dlqd *d, const char *to, char why[200])
     return false;
 }
 
-bool list_retry(struct dlqd *d, const char *id, const char *to, const char *who,
-                char why[200])
+bool list_retry(struct dlqd *d, const char *id, const char *to,
+                uint64_t action_id, const char *who, char why[200])
 {
-    return to ? redirect_dead_letter(d, id, to, who, why)
+    return to ? redirect_dead_letter(d, id, to, action_id, who, why)
               : requeue_dead_letter(d, id, who, why);
 }
 
@@ -306,7 +306,7 @@ static void retry_one(struct retrying *r, const char *id)
 {
     char reason[200];
 
-    if (list_retry(r->d, id, r->to, r->who, reason))
+    if (list_retry(r->d, id, r->to, random_id(), r->who, reason))
         json_array_append_new(r->done, json_string(id));
     else
         json_array_append_new(r->refused,

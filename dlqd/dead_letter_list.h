@@ -25,10 +25,11 @@ struct list_filter {
 bool list_filter_read(struct list_filter *f, json_t *args, char why[200]);
 /* Whether this dead letter matches. (SQL selects the state.) Pure. */
 bool list_filter_takes(const struct list_filter *f, const struct scan_row *row);
-/* Requeue a dead letter or, with `to`, send it to another endpoint. false: `why`. */
+/* Requeue a dead letter or, with `to`, send it to another endpoint, as action `action_id`, which
+ * the sequencer applies once. false: `why`. */
 struct dlqd;
-bool list_retry(struct dlqd *d, const char *id, const char *to, const char *who,
-                char why[200]);
+bool list_retry(struct dlqd *d, const char *id, const char *to,
+                uint64_t action_id, const char *who, char why[200]);
 /* Whether `to` is NULL or the name of an endpoint of the configuration; if not, `why` says so. */
 bool list_to_good(const struct dlqd *d, const char *to, char why[200]);
 /* Whether the note of a decision is short enough in bytes; if not, `why` says so. */

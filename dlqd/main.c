@@ -15,6 +15,7 @@
  * Exits     64 usage, 69 locked or a socket taken, 74 storage, 78 configuration
  */
 #include "bulk.h"
+#include "bulk_job.h"
 #include "commands.h"
 #include "dead_letter_list.h"
 #include "dead_letters.h"
@@ -82,6 +83,7 @@ static const struct control_command commands[] = {
     {&command_dlq_retry_all, bulk_retry},
     {&command_dlq_resolve_all, bulk_resolve},
     {&command_dlq_discard_all, bulk_discard},
+    {&command_dlq_bulk, bulk_job_make},
     {&command_dlq_count, bulk_count},
     {&command_dlq_stats, bulk_stats},
     {&command_dlq_resolve, list_ask_resolve},
@@ -104,6 +106,7 @@ int main(int argc, char **argv)
         .schema = &dlqd_schema,
         .links = &links,
         .commands = commands,
+        .jobs = bulk_jobs,
         .metrics = metrics,
         .metric_values = d.metrics,
         .self = &d,

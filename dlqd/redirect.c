@@ -8,11 +8,11 @@
 enum { AT_ONCE = 64, ACKNOWLEDGED = -1 };
 
 bool redirect_dead_letter(struct dlqd *d, const char *id, const char *to,
-                          const char *who, char why[200])
+                          uint64_t action_id, const char *who, char why[200])
 {
     struct dead_letter l = {0};
     bool may = store_find(&d->store, wire_text(id), &l);
-    struct redirect_row row = {.dead_letter = l.n, .action_id = random_id()};
+    struct redirect_row row = {.dead_letter = l.n, .action_id = action_id};
     char *note;
 
     if (may && !l.endpoint)

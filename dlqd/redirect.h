@@ -7,9 +7,9 @@
 
 #include "dlqd.h"
 
-/* Inside the turn's transaction. false: `why` says why not; nothing changed. */
+/* Inside the turn's transaction. false: `why` says why not; nothing changed. `action_id`: not 0. */
 bool redirect_dead_letter(struct dlqd *d, const char *id, const char *to,
-                          const char *who, char why[200]);
+                          uint64_t action_id, const char *who, char why[200]);
 /* Each turn: give rows to the link that it does not have yet, and note which are acknowledged.
  * Returns how long the loop may sleep, in ms; negative: for as long as it likes. */
 int redirect_work(struct dlqd *d);

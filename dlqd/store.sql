@@ -134,4 +134,5 @@ INSERT INTO counted(one, since_ms)
   VALUES (1, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER));
 
 .read lib/daemon/acts.sql
+.read lib/daemon/jobs.sql
 .read proto/links.sql

@@ -38,7 +38,8 @@ struct ingress {
             next;   /* the response; 0: requests before it are not stored yet */
         bool fresh; /* it came in this turn */
     } watermark;
-    int64_t stall_ms;    /* a write that takes so long stalls */
+    struct replay_reading *replaying; /* of the running job, or NULL */
+    int64_t stall_ms;                 /* a write that takes so long stalls */
     int64_t stalled_ms;  /* mono: a write has not ended since; 0: no stall */
     int64_t stopping_ms; /* mono: when ingress began to stop; 0: it runs */
     int64_t counts[COUNT_COUNT];

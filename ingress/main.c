@@ -22,6 +22,7 @@
 #include "commands.h"
 #include "ingress.h"
 #include "rejects.h"
+#include "replay_job.h"
 #include "request_trace.h"
 #include "show_request.h"
 
@@ -60,10 +61,15 @@ static const struct metric_family families[FAMILY_COUNT + 1] = {
 };
 
 static const struct control_command commands[] = {
-    {&command_find, trace_find},      {&command_request_trace, trace_event},
-    {&command_request, show_request}, {&command_reject, show_reject},
-    {&command_rejects, rejects_show}, {&command_archive, replay_archive},
-    {&command_resend, replay_resend}, {0},
+    {&command_find, trace_find},
+    {&command_request_trace, trace_event},
+    {&command_request, show_request},
+    {&command_reject, show_reject},
+    {&command_rejects, rejects_show},
+    {&command_archive, replay_archive},
+    {&command_resend, replay_resend},
+    {&command_replay, replay_job_make},
+    {0},
 };
 
 static const struct links_ops links_ops = {.load = ingress_load};
@@ -75,6 +81,7 @@ static const struct daemon_plan plan = {
     .schema = &ingress_schema,
     .links = &links_ops,
     .commands = commands,
+    .jobs = replay_jobs,
     .metrics = metrics,
     .families = families,
     .open = ingress_open,

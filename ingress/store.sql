@@ -99,4 +99,5 @@ CREATE UNIQUE INDEX reject_bodies_id ON reject_bodies (id);
 CREATE INDEX reject_bodies_source ON reject_bodies (source, n);
 
 .read lib/daemon/acts.sql
+.read lib/daemon/jobs.sql
 .read proto/links.sql

@@ -5,6 +5,7 @@
 #include "ingress.h"
 #include "log.h"
 #include "peers.h"
+#include "replay_job.h"
 #include "request_trace.h"
 #include "wire.h"
 #include <stdlib.h>
@@ -336,6 +337,7 @@ void ingress_close(void *self)
     http_close(g->http);
     rejects_fini(&g->rejects);
     store_close(&g->store);
+    replay_reading_free(g->replaying);
     admission_fini(&g->admission);
 }
 

@@ -263,6 +263,10 @@ static api_step *step_of(const struct command_spec *c)
         {&command_rejects, reject_list},
         {&command_reject, reject_read},
         {&command_audit_list, audit_list},
+        {&command_jobs, job_list},
+        {&command_job, job_read},
+        {&command_job_cancel, job_cancel},
+        {&command_replays, replays_make},
     };
 
     for (size_t i = 0; i < COUNT_OF(all); i++)

@@ -71,8 +71,9 @@ void api_fail(struct api_request *r, enum web_error e, const char *field,
 void api_send(struct api_request *r);
 
 /* The functions of commands that need more than one process, by their files. */
-api_step reject_list, reject_read, audit_list;       /* list_commands.c */
-api_step event_read, attempt_read;                   /* event_read.c */
-api_step event_payload, event_resend, endpoint_test; /* their own */
+api_step reject_list, reject_read, audit_list;         /* list_commands.c */
+api_step event_read, attempt_read;                     /* event_read.c */
+api_step job_list, job_read, job_cancel, replays_make; /* job_commands.c */
+api_step event_payload, event_resend, endpoint_test;   /* their own */
 
 #endif

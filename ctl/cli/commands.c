@@ -635,6 +635,32 @@ const struct command ctl_commands[] = {
         .run = run_tokens_revoke,
     },
     {
+        .name = "jobs",
+        .args = "",
+        .summary = "list long work: bulk actions and replays of the HTTP API",
+        .help = "Newest first: jobs that wait or run, and the last 200 of each "
+                "process that have ended. A\nprocess runs one job at a time. "
+                "After a restart a job continues behind the last item "
+                "that\nit did.",
+        .examples = "  grapnel jobs\n"
+                    "  grapnel jobs --json | jq '.[] | select(.state == "
+                    "\"running\")'\n",
+        .request = &command_jobs,
+        .options = {ARG("--limit")},
+        .run = run_jobs,
+    },
+    {
+        .name = "jobs cancel",
+        .args = "ID",
+        .min = 1,
+        .max = 1,
+        .summary = "end a job between two items",
+        .help = "ID is the job's id in the list (job_…). The items that are "
+                "done stay done; the last of them\nis printed.",
+        .examples = "  grapnel jobs cancel job_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n",
+        .run = run_jobs_cancel,
+    },
+    {
         .name = "audit",
         .args = "",
         .summary = "list what was changed, and by whom",

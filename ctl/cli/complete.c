@@ -60,6 +60,7 @@ static const struct {
     {"rejects show", WORDS_FREE},
     {"tokens create", WORDS_FREE},
     {"tokens revoke", WORDS_FREE},
+    {"jobs cancel", WORDS_FREE},
     {"endpoints", WORDS_ENDPOINT},
     {"endpoints pause", WORDS_ENDPOINT},
     {"endpoints resume", WORDS_ENDPOINT},

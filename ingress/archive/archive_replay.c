@@ -14,7 +14,7 @@ enum {
 
 /* Rows are in the order of their numbers, and times ascend with them except for
  * steps of the clock and requests that arrived slowly. */
-#define OUT_OF_ORDER_MS (10 * MINUTE_MS)
+#define OUT_OF_ORDER_MS REPLAY_OUT_OF_ORDER_MS
 
 /* Larger numbers in a control request are cut to this, so that sums do not overflow. */
 #define NUMBER_MAX (INT64_MAX / 4)
@@ -27,8 +27,7 @@ static int64_t number(json_t *args, const char *key, int64_t otherwise)
     return n > NUMBER_MAX ? NUMBER_MAX : n < -1 ? -1 : n;
 }
 
-/* The last row that is certainly before all that were received at `ms` or later. */
-static int64_t row_before(struct ingress *g, int64_t ms)
+int64_t replay_row_before(struct ingress *g, int64_t ms)
 {
     int64_t lo = g->space.first_n - 1, hi = g->space.last_n, n, received_ms;
 
@@ -95,7 +94,7 @@ json_t *replay_archive(void *self, json_t *args, char why[200])
     if (after < 0 && json_is_true(json_object_get(args, "waiting")))
         after = (int64_t)links_cursor(g->daemon.links, SEQUENCER);
     else if (after < 0)
-        after = row_before(g, p.since_ms);
+        after = replay_row_before(g, p.since_ms);
     p.events = json_array();
     p.last_n = after;
     store_archive_page(&g->store.replays, after, on_entry, &p);
@@ -114,15 +113,22 @@ struct replay_sending {
     json_t *resent, *missing;
 };
 
+void replay_put(struct ingress *g, struct replay_row *row)
+{
+    row->n = (int64_t)links_next(g->daemon.links, SEQUENCER);
+    row->at_ms = g->daemon.loop.now_ms;
+    store_replay_add(&g->store.replays, row);
+    links_put(g->daemon.links, SEQUENCER, KIND_ARCHIVED, row->n);
+    g->counts[COUNT_REPLAYED]++;
+}
+
 static void add(struct ingress *g, const struct replay_sending *s,
                 int64_t archived, const char *event_id,
                 char new_id[EVENT_ID_BYTES + 1])
 {
     struct replay_row row = {
-        .n = (int64_t)links_next(g->daemon.links, SEQUENCER),
         .archived = archived,
         .action_id = random_id(),
-        .at_ms = g->daemon.loop.now_ms,
         .event_id = event_id,
         .new_id = new_id,
         .endpoint = s->endpoint ? s->endpoint : "",
@@ -133,11 +139,9 @@ static void add(struct ingress *g, const struct replay_sending *s,
     new_id[0] = 0;
     if (s->fresh) {
         memcpy(new_id, "evt_", 4);
-        ulid_next(&g->ids, row.at_ms, new_id + 4);
+        ulid_next(&g->ids, g->daemon.loop.now_ms, new_id + 4);
     }
-    store_replay_add(&g->store.replays, &row);
-    links_put(g->daemon.links, SEQUENCER, KIND_ARCHIVED, row.n);
-    g->counts[COUNT_REPLAYED]++;
+    replay_put(g, &row);
 }
 
 /* `request`: NULL, or the event's request, which has several. */

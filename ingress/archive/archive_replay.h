@@ -13,8 +13,16 @@
 json_t *replay_archive(void *self, json_t *args, char why[200]);
 json_t *replay_resend(void *self, json_t *args, char why[200]);
 
-/* Append the replays of an event to its timeline. true: there were some. */
+/* Rows are in the order of their numbers, and times ascend with them up to this much. */
+#define REPLAY_OUT_OF_ORDER_MS (10 * MINUTE_MS)
 struct ingress;
+struct replay_row;
+/* The last row that is certainly before all that were received at `ms` or later. */
+int64_t replay_row_before(struct ingress *g, int64_t ms);
+/* Inside the transaction: sends an archived event again. The row's `n` and time are set here. */
+void replay_put(struct ingress *g, struct replay_row *row);
+
+/* Append the replays of an event to its timeline. true: there were some. */
 bool replay_timeline(struct ingress *g, const char *event_id, json_t *timeline);
 
 #endif

@@ -114,6 +114,29 @@ const struct command_spec command_audit_list = {
     .rows = "audit",
 };
 
-const struct command_spec *const api_commands[] = {
-    &command_endpoint_test, &command_event_read, &command_payload,
-    &command_attempt,       &command_audit_list, NULL};
+/* ---- replays ---- */
+
+static const struct value job_item = OBJECT("job", job_fields, "a job");
+static const struct value replays_fields[] = {
+    LIST("jobs", &job_item, "one for each ingress"), {0}};
+const struct command_spec command_replays = {
+    .name = "replays",
+    .process = "api",
+    .help = "Makes a job at each ingress that sends the archived events that "
+            "match again, oldest first. The `result` of a job has how many "
+            "were left out, by reason, and how many may turn out not to be "
+            "subscribed to.",
+    .args = replay_args,
+    .reply = OBJECT("reply", replays_fields, ""),
+    .role = ROLE_OPERATOR,
+    .flags = COMMAND_ACTS,
+    .routes = {{"POST", "/replays"}},
+};
+
+const struct command_spec *const api_commands[] = {&command_endpoint_test,
+                                                   &command_event_read,
+                                                   &command_payload,
+                                                   &command_attempt,
+                                                   &command_audit_list,
+                                                   &command_replays,
+                                                   NULL};

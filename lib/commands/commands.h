@@ -27,12 +27,13 @@ extern const char *const dead_letter_reasons[];
 /* Every process. */
 extern const struct command_spec command_ping, command_status, command_health,
     command_names, command_check, command_reload, command_backup,
-    command_verify, command_audit;
+    command_verify, command_audit, command_jobs, command_job,
+    command_job_cancel;
 
 /* ingress */
 extern const struct command_spec command_request_trace, command_find,
     command_request, command_rejects, command_reject, command_archive,
-    command_resend;
+    command_resend, command_replay;
 
 /* sequencer */
 extern const struct command_spec command_event, command_events,
@@ -48,9 +49,9 @@ extern const struct command_spec command_attempts, command_test;
 /* dlqd */
 extern const struct command_spec command_dlq, command_dlq_show,
     command_dlq_retry, command_dlq_retry_all, command_dlq_resolve_all,
-    command_dlq_discard_all, command_dlq_count, command_dlq_stats,
-    command_dlq_resolve, command_dlq_discard, command_dlq_new_dead_letters,
-    command_dead_letter_trace;
+    command_dlq_discard_all, command_dlq_bulk, command_dlq_count,
+    command_dlq_stats, command_dlq_resolve, command_dlq_discard,
+    command_dlq_new_dead_letters, command_dead_letter_trace;
 
 /* console */
 extern const struct command_spec command_console_trace, command_alerts,
@@ -58,6 +59,6 @@ extern const struct command_spec command_console_trace, command_alerts,
 
 /* HTTP only */
 extern const struct command_spec command_endpoint_test, command_event_read,
-    command_payload, command_attempt, command_audit_list;
+    command_payload, command_attempt, command_audit_list, command_replays;
 
 #endif

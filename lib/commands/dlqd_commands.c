@@ -259,6 +259,35 @@ const struct command_spec command_dlq_discard_all = {
     .flags = COMMAND_ACTS,
 };
 
+/* ---- dlq_bulk ---- */
+
+static const char *const bulk_actions[] = {"retry", "resolve", "discard", NULL};
+static const struct value dlq_bulk_args[] = {
+    CHOICE("action", bulk_actions, "what to do with each",
+           .flags = VALUE_REQUIRED),
+    DEAD_LETTER_FILTERS,
+    TEXT("note", "what was done, or the reason: for resolve and discard",
+         .min = 1, .max = 4000),
+    ARG_TO,
+    INTEGER("limit", "at most this many, the oldest ones; without it, all",
+            .min = 1, .max = 1000000000),
+    INTEGER("rate", "at most this many a second", .min = 1, .max = 1000,
+            .otherwise = 100),
+    BOOL("dry_run", "true: only count them"),
+    {0}};
+const struct command_spec command_dlq_bulk = {
+    .name = "dlq_bulk",
+    .process = "dlqd",
+    .help = "Makes a job that retries, resolves or discards the `dead` dead "
+            "letters that match, oldest first. Those that become dead after "
+            "the job was made are not among them.",
+    .args = dlq_bulk_args,
+    .reply = OBJECT("reply", job_fields, "the job"),
+    .role = ROLE_OPERATOR,
+    .flags = COMMAND_ACTS,
+    .routes = {{"POST", "/dead-letters/bulk"}},
+};
+
 /* ---- dlq_count, dlq_stats ---- */
 
 static const struct value dlq_count_args[] = {
@@ -361,6 +390,7 @@ const struct command_spec *const dlqd_commands[] = {
     &command_dlq_retry_all,
     &command_dlq_resolve_all,
     &command_dlq_discard_all,
+    &command_dlq_bulk,
     &command_dlq_count,
     &command_dlq_stats,
     &command_dlq_new_dead_letters,

@@ -244,9 +244,88 @@ const struct command_spec command_verify = {
     .flags = COMMAND_LATER | COMMAND_LOCAL,
 };
 
-const struct command_spec *const every_commands[] = {
-    &command_ping,   &command_status,
-    &command_health, &command_names,
-    &command_check,  &command_reload,
-    &command_backup, &command_verify,
-    &command_audit,  NULL};
+/* ---- jobs ---- */
+
+static const char *const job_states[] = {"waiting", "running",   "done",
+                                         "failed",  "cancelled", NULL};
+const struct value job_fields[] = {
+    TEXT("id", "`job_…`"),
+    TEXT("kind", "what it does, such as `dead_letters_retry`"),
+    TEXT("process", "the process that does it"),
+    CHOICE("state", job_states, "a process runs one at a time"),
+    ANY("args", "what was asked for, with the upper bound that was fixed "
+                "when the job was made"),
+    TEXT("who", "who asked for it"),
+    TIME("created_at", "when it was made"),
+    TIME("started_at", "when it began; null: it waits", .flags = VALUE_NULL),
+    TIME("ended_at", "when it ended; null: it has not", .flags = VALUE_NULL),
+    INTEGER("total", "how many items there are; null: that is not known (yet)",
+            .flags = VALUE_NULL),
+    INTEGER("done", "items that it has changed"),
+    INTEGER("failed", "items that it could not change"),
+    INTEGER("skipped", "items that it has left out"),
+    TEXT("last_item",
+         "the last item; all before it are done, those behind it are not",
+         .flags = VALUE_NULL),
+    TEXT("last_error", "the last error of an item, or why it failed or waits",
+         .flags = VALUE_NULL),
+    ANY("result", "an object: what the kind of job adds"),
+    {0}};
+static const struct value job_item = OBJECT("", job_fields, "a job");
+
+static const struct value jobs_args[] = {
+    ARG_LIMIT, TEXT("before", "the `next` of the page before", .max = 40), {0}};
+static const struct value jobs_reply[] = {
+    LIST("jobs", &job_item, "the jobs"),
+    TEXT("next", "the `before` of the next page; null: there is none",
+         .flags = VALUE_NULL),
+    {0}};
+const struct command_spec command_jobs = {
+    .name = "jobs",
+    .process = "every",
+    .help = "Long work, newest first: jobs that wait or run, and the last 200 "
+            "that have ended.",
+    .args = jobs_args,
+    .reply = OBJECT("reply", jobs_reply, ""),
+    .role = ROLE_VIEWER,
+    .routes = {{"GET", "/jobs"}},
+    .rows = "jobs",
+};
+
+static const struct value job_args[] = {
+    TEXT("id", "`job_…`", .min = 1, .max = 64, .flags = VALUE_REQUIRED), {0}};
+const struct command_spec command_job = {
+    .name = "job",
+    .process = "every",
+    .help = "One job and its progress.",
+    .args = job_args,
+    .reply = OBJECT("reply", job_fields, "the job"),
+    .role = ROLE_VIEWER,
+    .routes = {{"GET", "/jobs/{id}"}},
+};
+
+const struct command_spec command_job_cancel = {
+    .name = "job_cancel",
+    .process = "every",
+    .help = "Ends a job between two items. The items that it has changed stay "
+            "changed; the reply says how many, and which was the last.",
+    .args = job_args,
+    .reply = OBJECT("reply", job_fields, "the job"),
+    .role = ROLE_OPERATOR,
+    .flags = COMMAND_ACTS,
+    .routes = {{"POST", "/jobs/{id}/cancel"}},
+};
+
+const struct command_spec *const every_commands[] = {&command_ping,
+                                                     &command_status,
+                                                     &command_health,
+                                                     &command_names,
+                                                     &command_check,
+                                                     &command_reload,
+                                                     &command_backup,
+                                                     &command_verify,
+                                                     &command_audit,
+                                                     &command_jobs,
+                                                     &command_job,
+                                                     &command_job_cancel,
+                                                     NULL};

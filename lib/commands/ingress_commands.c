@@ -246,8 +246,39 @@ const struct command_spec command_resend = {
     .routes = {{"POST", "/events/{event}/resend"}},
 };
 
+/* ---- replay ---- */
+
+const struct value replay_args[] = {
+    TIME_MS("since_ms", "received from this time on", .flags = VALUE_REQUIRED),
+    TIME_MS("until_ms", "received before this time; without it, now"),
+    TEXT("endpoint",
+         "only to this endpoint, and only events that it is subscribed to or "
+         "has had",
+         .min = 1, .max = NAME_MAX_BYTES),
+    PATTERN("source", "from this source"),
+    PATTERN("workspace", "of this workspace"),
+    PATTERN("type", "of this type"),
+    PATTERN("reason", "with a delivery that is dead for this reason"),
+    BOOL("new_id", "true: as new events, with new ids"),
+    INTEGER("limit", "at most this many of each ingress; without it, all",
+            .min = 1, .max = 1000000000),
+    INTEGER("rate", "at most this many a second", .min = 1, .max = 1000,
+            .otherwise = 500),
+    BOOL("dry_run", "true: only count them"),
+    {0}};
+const struct command_spec command_replay = {
+    .name = "replay",
+    .process = "ingress",
+    .help = "Makes a job that sends the archived events that match again, "
+            "oldest first. Its `result` has how many were left out, by "
+            "reason, and how many may turn out not to be subscribed to.",
+    .args = replay_args,
+    .reply = OBJECT("reply", job_fields, "the job"),
+    .role = ROLE_OPERATOR,
+    .flags = COMMAND_ACTS,
+};
+
 const struct command_spec *const ingress_commands[] = {
-    &command_request_trace, &command_find,
-    &command_request,       &command_rejects,
-    &command_reject,        &command_archive,
-    &command_resend,        NULL};
+    &command_request_trace, &command_find,   &command_request,
+    &command_rejects,       &command_reject, &command_archive,
+    &command_resend,        &command_replay, NULL};

@@ -59,6 +59,11 @@ extern const struct value timing_fields[], sent_fields[], response_fields[],
 /* act_commands.c */
 extern const struct value audit_row[];
 
+/* every_commands.c: a job */
+extern const struct value job_fields[];
+/* ingress_commands.c: what a replay takes */
+extern const struct value replay_args[];
+
 #define EVENT_FIELDS                                                          \
     TEXT("id", "the id of the event"), TEXT("source", "the source"),          \
         TEXT("provider_id",                                                   \

@@ -12,7 +12,7 @@ enum {
     CONTROL_VERSION = 1,
     REQUEST_MAX_BYTES = 1024 * 1024,
     PER_TURN = 16,
-    TABLES_MAX = 4, /* ping, of every daemon, audit, and of the process */
+    TABLES_MAX = 5, /* ping, of every daemon, audit, jobs, and of the process */
 };
 
 struct reply {

@@ -404,6 +404,13 @@ static const struct control_command common_commands[] = {
     {&command_verify, daemon_verify_ask}, {0},
 };
 
+static const struct control_command job_commands[] = {
+    {&command_jobs, jobs_ask_list},
+    {&command_job, jobs_ask},
+    {&command_job_cancel, jobs_ask_cancel},
+    {0},
+};
+
 /* ---- the turn ---- */
 
 static void take_frame(struct daemon *d, struct bytes frame, bool *full)
@@ -494,6 +501,7 @@ static int work(void *self)
     more = take_frames(d);
     more = control_work(d->control, &d->loop) || more;
     d->wait_ms = d->plan->work ? d->plan->work(d->plan->self) : -1;
+    d->wait_ms = loop_sooner(d->wait_ms, jobs_work(d->jobs, &d->loop));
     links_work(d->links);
     if (metrics_due(d->metrics, d->loop.mono_ms))
         daemon_measure(d);
@@ -568,6 +576,7 @@ static void undo(void *self)
     metrics_undo(d->metrics);
     retention_undo(&d->retention);
     acts_undo(d->acts);
+    jobs_undo(d->jobs);
     if (d->plan->undo)
         d->plan->undo(d->plan->self);
     control_undo(d->control);
@@ -685,6 +694,8 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     d->acts = acts_open(d->db, &d->retention, d->name);
     control_add(d->control, common_commands, d);
     control_record(d->control, d->acts);
+    d->jobs = jobs_open(d->db, d->acts, d->name, plan->jobs, plan->self);
+    control_add(d->control, job_commands, d->jobs);
     if (plan->commands)
         control_add(d->control, plan->commands, plan->self);
     control_expect(d->control, plan->process);
@@ -738,6 +749,7 @@ int daemon_run(struct daemon *d)
     daemon_verify_close(d);
     control_close(d->control);
     acts_close(d->acts);
+    jobs_close(d->jobs);
     links_close(d->links);
     mailbox_close(d->mailbox);
     take_sockets_away(d);

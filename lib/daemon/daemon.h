@@ -15,6 +15,7 @@
 #include "control.h"
 #include "daemon_verify.h"
 #include "db.h"
+#include "jobs.h"
 #include "links.h"
 #include "loop.h"
 #include "mailbox.h"
@@ -30,6 +31,7 @@ struct daemon_plan {
     const struct links_ops *links;
     bool priority_inbox; /* bind one (mailbox.h); links->urgent says for whom */
     const struct control_command *commands; /* beside the common ones */
+    const struct job_kind *jobs;            /* NULL: it has none (jobs.h) */
     const struct metric *metrics;
     int64_t *metric_values;
     const struct metric_family *families; /* may be NULL */
@@ -82,6 +84,7 @@ struct daemon {
     struct links *links;
     struct control *control;
     struct acts *acts;
+    struct jobs *jobs;
     struct metrics *metrics;
     struct loop loop;
     struct retention retention;

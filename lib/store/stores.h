@@ -10,10 +10,10 @@
 /* The present schema version of each store: the number of steps in PROCESS/upgrade, which
  * the build checks. A step never changes after a release (tests/golden/stores). */
 enum {
-    INGRESS_SCHEMA = 13,
+    INGRESS_SCHEMA = 14,
     SEQUENCER_SCHEMA = 23,
     DELIVERER_SCHEMA = 13,
-    DLQD_SCHEMA = 9,
+    DLQD_SCHEMA = 10,
     CONSOLE_SCHEMA = 5,
 };
 
