@@ -9,13 +9,13 @@ import sys
 
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "rig"))
-from rig import RigTest, main
+from rig import RigTest, main, wait_for
 
 # These need a state that this pipeline does not have; the response says so.
 ELSEWHERE = {"/release": (409, "refused"), "/gaps/gap_12/close": (404, "not_found"),
              "/alerts/pager/test": (404, "not_found"), "/retry": (409, "refused"),
              "/abandon": (409, "refused"), "/resolve": (409, "refused"),
-             "/discard": (409, "refused")}
+             "/discard": (409, "refused"), "/cancel": (409, "refused")}
 
 
 def examples():
@@ -41,12 +41,14 @@ class Examples(RigTest):
         rig.post(b"{}", headers={"X-Plane-Signature": "wrong"})
         dead_letter, = rig.ask("dlqd", "dlq")["dead_letters"]
         reject, *_ = rig.ask("ingress", "rejects")["rejects"]
+        job = rig.ask("dlqd", "dlq_bulk", action="retry", dry_run=True)
+        wait_for(lambda: rig.ask("dlqd", "job", id=job["id"])["state"] == "done")
         env = {"PATH": "/usr/bin:/bin", "TOKEN": made["token"], "event": event,
                "api": f"http://127.0.0.1:{rig.console_port}/api/v1",
                "auth": f"Authorization: Bearer {made['token']}",
                "json": "Content-Type: application/json",
                "dead_letter": dead_letter["id"], "reject": reject["id"],
-               "token_id": other["id"]}
+               "token_id": other["id"], "job": job["id"]}
         count = 0
         for command in examples():
             with self.subTest(command):

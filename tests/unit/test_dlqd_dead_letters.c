@@ -365,7 +365,7 @@ static void after_a_restore_redirects_are_sent_again(void **state)
 
     send_dead(r, dead_letter("dlq_1", 1, 900));
     db_begin(r->d.daemon.db);
-    assert_true(redirect_dead_letter(&r->d, "dlq_1", "spare", "me", why));
+    assert_true(redirect_dead_letter(&r->d, "dlq_1", "spare", 7, "me", why));
     assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
     work(r);
     assert_int_equal(links_backlog(r->d.daemon.links, "sequencer"), 1);
