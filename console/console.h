@@ -10,6 +10,7 @@
 #include "notify.h"
 #include "prometheus.h"
 #include "rules.h"
+#include "series_store.h"
 #include "store.h"
 #include "ulid.h"
 #include "web.h"
@@ -67,6 +68,7 @@ struct console {
     struct store store;
     struct collector *collector;
     struct tracks *tracks;
+    struct series_store *series;
     struct forward *forward;
     struct web *web;
     struct api *api;
@@ -92,6 +94,7 @@ void console_reload(void *self, struct settings *fresh);
 void console_close(void *self);
 void console_measure(void *self);
 json_t *console_ask_alerts(void *self, json_t *args, char why[200]);
+json_t *console_ask_series(void *self, json_t *args, char why[200]);
 json_t *console_ask_trace(void *self, json_t *args, char why[200]);
 
 /* alerts.c: evaluates rules, writes rows */

@@ -5,6 +5,7 @@
 #include "log.h"
 #include "monitors.h"
 #include <czmq.h>
+#include <stdlib.h>
 
 enum {
     LOOK_MS = 1000,
@@ -23,11 +24,15 @@ void console_open(void *self)
     struct console *c = self;
     const struct settings *s = c->daemon.settings;
     int64_t three = 3 * s->metrics_interval_ms;
+    char *path;
 
     store_open(&c->store, c->daemon.db);
     c->collector = collector_new(c->daemon.started_ms,
                                  three > STALE_MS ? three : STALE_MS);
     c->tracks = measurements_tracks(mono_ms());
+    path = gr_printf("%s/%s.series", s->state_dir, c->daemon.name);
+    c->series = series_store_open(path, c->daemon.started_ms);
+    free(path);
     c->notify = notify_open();
     LIST_INIT(&c->active);
     alerts_load(c);
@@ -103,6 +108,8 @@ int console_work(void *self)
         c->judge_due_ms = now + c->daemon.settings->console.evaluate_ms;
     }
     ms = loop_sooner(ms, notifications_work(c));
+    ms = loop_sooner(ms, series_store_work(c->series, c->collector,
+                                           c->daemon.loop.now_ms, now));
     ms = loop_sooner(ms, until(c->judge_due_ms, now));
     return more ? 0 : loop_sooner(ms, until(c->look_due_ms, now));
 }
@@ -149,6 +156,7 @@ void console_close(void *self)
     notify_close(c->notify);
     tests_fini(&c->tests);
     alerts_close(c);
+    series_store_close(c->series);
     tracks_free(c->tracks);
     collector_free(c->collector);
 }
@@ -230,6 +238,13 @@ json_t *console_ask_alerts(void *self, json_t *args, char why[200])
 
     (void)why;
     return json_pack("{s:o}", "alerts", alerts_json(self, n));
+}
+
+json_t *console_ask_series(void *self, json_t *args, char why[200])
+{
+    struct console *c = self;
+
+    return series_store_ask(c->series, args, c->daemon.loop.now_ms, why);
 }
 
 /* `grapnel trace` asks every process; the console knows nothing of events. */

@@ -127,6 +127,26 @@ void api_fail(struct api_request *r, enum web_error e, const char *field,
     api_send(r);
 }
 
+/* The argument that a reason begins with: "names: …"; NULL: it names none. */
+static const char *field_of(const struct api_request *r, const char *why)
+{
+    static char name[64];
+    size_t n = strcspn(why, ":");
+
+    for (const struct value *v = r->command ? r->command->args : NULL;
+         why[n] && v && v->name; v++) {
+        char *is = value_public_name(v);
+        bool same = strlen(is) == n && strncmp(is, why, n) == 0;
+
+        if (same)
+            snprintf(name, sizeof name, "%s", is);
+        free(is);
+        if (same)
+            return name;
+    }
+    return NULL;
+}
+
 static bool fail_refused(struct api_request *r,
                          const struct process_question *q)
 {
@@ -145,7 +165,9 @@ static bool fail_refused(struct api_request *r,
             error = codes[i].error;
     if (error == WEB_IN_PROGRESS)
         web_add_header(r->web, "Retry-After", "1");
-    api_fail(r, error, NULL, "%s", q->why);
+    api_fail(r, error,
+             error == WEB_INVALID_ARGUMENT ? field_of(r, q->why) : NULL, "%s",
+             q->why);
     return false;
 }
 

@@ -55,7 +55,7 @@ extern const struct command_spec command_dlq, command_dlq_show,
 
 /* console */
 extern const struct command_spec command_console_trace, command_alerts,
-    command_alerts_test;
+    command_alerts_test, command_series;
 
 /* HTTP only */
 extern const struct command_spec command_endpoint_test, command_event_read,

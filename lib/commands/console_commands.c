@@ -1,5 +1,6 @@
 /* console_commands: what the console answers. */
 #include "commands.h"
+#include "series_kinds.h"
 #include "tables.h"
 
 /* ---- trace ---- */
@@ -77,5 +78,60 @@ const struct command_spec command_alerts_test = {
     .routes = {{"POST", "/alerts/{name}/test"}},
 };
 
+/* ---- series ---- */
+
+static const char *const series_units[] = {"per_second", "seconds", "count",
+                                           "bytes", NULL};
+static const char *const series_names[] = {
+#define K(NAME, name, subject, unit, meaning) name,
+    SERIES_KINDS(K)
+#undef K
+        NULL};
+static const struct value series_args[] = {
+    PATTERN("names",
+            "names of series, with commas between them, at most 50; a kind "
+            "with a subject has a series for each, such as "
+            "`endpoint_delivered:crm`, and * stands for any text",
+            .flags = VALUE_REQUIRED, .min = 1, .choices = series_names),
+    TIME_MS("from_ms", "the first value; an hour before `to` if it is absent, "
+                       "and at most 30 days ago"),
+    TIME_MS("to_ms", "before this time; now, if it is absent"),
+    INTEGER("step",
+            "seconds of a value, rounded up to a multiple of 10, or of 300 if "
+            "`from` is more than a day ago; if absent, so many that there are "
+            "at most 720 values",
+            .min = 10, .max = 30 * 24 * 3600),
+    {0}};
+static const struct value series_number = NUMBER(
+    "value", "of `step` seconds; null: it is not known", .flags = VALUE_NULL);
+static const struct value series_fields[] = {
+    TEXT("name", "of the series"),
+    CHOICE("unit", series_units,
+           "`per_second`: how fast a counter has grown; `count`: a number at "
+           "that time"),
+    LIST("values", &series_number,
+         "the first one is that from `from` on; the mean of what was measured "
+         "every 10 seconds, but of a quantile the largest"),
+    {0}};
+static const struct value series_item = OBJECT("series", series_fields, "");
+static const struct value series_reply[] = {
+    TIME("from", "when the first value begins"),
+    INTEGER("step", "seconds from one value to the next"),
+    LIST("series", &series_item,
+         "in the order of `names`; a name without * has one even if nothing "
+         "is known"),
+    {0}};
+const struct command_spec command_series = {
+    .name = "series",
+    .process = "console",
+    .help = "Past values for charts: for every 10 seconds of the last day, and "
+            "for every 5 minutes of the last 30 days.",
+    .args = series_args,
+    .reply = OBJECT("reply", series_reply, ""),
+    .role = ROLE_VIEWER,
+    .routes = {{"GET", "/series"}},
+};
+
 const struct command_spec *const console_commands[] = {
-    &command_console_trace, &command_alerts, &command_alerts_test, NULL};
+    &command_console_trace, &command_alerts, &command_alerts_test,
+    &command_series, NULL};
