@@ -1,10 +1,10 @@
 /* series_file: a file with the past values of up to 1000 series: every 10 seconds for a day, and
- * every 5 minutes for 30 days. series_store.h decides what is in it.
+ * every 5 minutes for 30 days. series_store.h makes them.
  *
  * The file has a fixed largest size (71 MB) and no database: a table of names, and two rings of
  * chunks with 6 samples of every series. A chunk's place follows from its time, so what is older
  * than a ring is overwritten. Each chunk and each name has a checksum; one that does not match is
- * missing. A file that cannot be read, or is none of this version, is begun anew. Nothing is synced:
+ * missing. A file that is damaged at its begin or of another version is begun anew. Nothing is synced:
  * a crash of the process loses at most what series_file_flush() has not written, a power cut also
  * the last minutes. Errors are logged once and never end the process. Used by the console, from the
  * loop's thread. */
