@@ -99,8 +99,8 @@ static void check_source_names(struct conf *c, const struct settings *s,
                             s->source_count, "source");
 }
 
-static void check_policy_name(struct conf *c, const struct settings *s,
-                              const char *name)
+void settings_check_policy_name(struct conf *c, const struct settings *s,
+                                const char *name)
 {
     if (name)
         check_reference(c, name, s->policies, sizeof *s->policies,
@@ -149,11 +149,11 @@ void settings_check_policies(struct conf *c, const struct settings *s,
                              size_t declared)
 {
     check_names(c, s->policies, sizeof *s->policies, declared, "retry policy");
-    check_policy_name(c, s, s->defaults.retry_policy);
+    settings_check_policy_name(c, s, s->defaults.retry_policy);
     for (size_t i = 0; i < s->endpoint_count; i++)
-        check_policy_name(c, s, s->endpoints[i].retry_policy);
+        settings_check_policy_name(c, s, s->endpoints[i].retry_policy);
     for (size_t i = 0; i < s->route_count; i++)
-        check_policy_name(c, s, s->routes[i].choice.policy);
+        settings_check_policy_name(c, s, s->routes[i].choice.policy);
 }
 
 void settings_check_across(struct conf *c, const struct settings *s,

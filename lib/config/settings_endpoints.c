@@ -107,18 +107,19 @@ static void read_headers(const struct conf_value *v, const struct conf_key *k,
     }
 }
 
-/* Values are never printed, because many of them are tokens. */
+/* The key is a secret, because many values are tokens. */
 static void print_headers(struct buf *out, const struct conf_key *k,
                           const void *target, int indent)
 {
     const struct header_list *all = target;
 
-    (void)k;
     buf_puts(out, "\n");
     for (size_t i = 0; i < all->count; i++) {
         buf_printf(out, "%*s", indent + 2, "");
         conf_put_text(out, all->items[i].name);
-        buf_puts(out, ": \"…\"\n");
+        buf_puts(out, ": ");
+        conf_put_text(out, k->flags & CONF_SECRET ? "…" : all->items[i].value);
+        buf_puts(out, "\n");
     }
 }
 

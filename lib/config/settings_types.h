@@ -129,6 +129,9 @@ extern const char settings_built_in_alerts[];
 /* The first `declared` rules are those of the file; the others are built in. */
 void settings_check_policies(struct conf *c, const struct settings *s,
                              size_t declared);
+/* Reports a name that is not one of the policies, with the nearest one; NULL is allowed. */
+void settings_check_policy_name(struct conf *c, const struct settings *s,
+                                const char *name);
 void settings_check_across(struct conf *c, const struct settings *s,
                            size_t declared_alerts);
 /* A declared policy replaces a built-in one of its name. */

@@ -54,7 +54,7 @@ enum { RETRY_ATTEMPTS_MAX = 1000000 };
     X(F, DELIVERER, OWN, string, method, "method", "POST",                     \
       "the request's method", .check = wrong_method, .form = "`POST`, `PUT`")  \
     X(F, DELIVERER, OWN, headers, headers, "headers", NULL,                    \
-      "headers to add; a value may be `file:path`")                            \
+      "headers to add; a value may be `file:path`", .flags = CONF_SECRET)      \
     X(F, SEQUENCER, OWN, strings, forward_headers, "forward_headers", NULL,    \
       "headers of the provider's request to send along, in addition "          \
       "to those that its profile forwards",                                    \

@@ -1,8 +1,9 @@
 /* conf: one reading of a file and all that it includes: the walk along the tables of keys,
  * the files, and every error with its position. Kinds of values are in conf_types.c,
- * variables and unquoted values in conf_text.c, printing in conf_print.c, comparing in
+ * variables and unquoted values in conf_text.c, JSON in conf_json.c, printing in conf_print.c, comparing in
  * conf_diff.c. */
 #include "conf.h"
+#include "json_text.h"
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +22,7 @@ struct conf_file {
     const struct conf_key *fallback_of; /* the text is this key's default */
     yaml_document_t document;
     bool loaded;
+    bool json; /* of conf_read_json() */
 };
 
 struct position {
@@ -35,7 +37,8 @@ struct mistake {
     int file_order;
     size_t line, column, nth;
     char *message;
-    bool warning; /* the file is accepted in spite of it */
+    size_t path_bytes; /* in JSON: the message begins with this path */
+    bool warning;      /* the file is accepted in spite of it */
 };
 
 struct conf {
@@ -118,6 +121,11 @@ bool conf_says(const struct conf_value *v, const char *word)
     return has_text(v->node, word);
 }
 
+bool conf_is_json(const struct conf_value *v)
+{
+    return v->file->json;
+}
+
 void *conf_user(const struct conf_value *v)
 {
     return v->conf->user;
@@ -129,7 +137,8 @@ size_t conf_count(const struct conf_value *v)
         return (size_t)(v->node->data.sequence.items.top -
                         v->node->data.sequence.items.start);
     if (conf_is_map(v)) {
-        conf_error(v, "must be a list, not a map");
+        conf_error(v, "must be a list, not %s",
+                   v->file->json ? "an object" : "a map");
         return 0;
     }
     if (has_text(v->node, "") &&
@@ -178,7 +187,8 @@ static bool key_is_good(const struct conf_value *v, size_t i)
         conf_error(v, "a key must be a string, not a list or a map");
         return false;
     }
-    for (size_t j = 0; j < i; j++) {
+    /* A JSON object has each key once. */
+    for (size_t j = 0; j < i && !v->file->json; j++) {
         const yaml_node_t *before = node_at(v, pair_at(v, j)->key);
 
         if (!has_text(before, key.key))
@@ -190,12 +200,18 @@ static bool key_is_good(const struct conf_value *v, size_t i)
     return true;
 }
 
+static void not_a_map(const struct conf_value *v)
+{
+    conf_error(v, "must be %s",
+               v->file->json ? "an object" : "a map (key: value)");
+}
+
 size_t conf_pair_count(const struct conf_value *v)
 {
     size_t n = pairs_in(v), good = 0;
 
     if (!conf_is_map(v)) {
-        conf_error(v, "must be a map (key: value)");
+        not_a_map(v);
         return 0;
     }
     for (size_t i = 0; i < n; i++)
@@ -270,6 +286,8 @@ static GR_PRINTF(5, 0) char *sentence(const struct conf_file *f, size_t line,
     char what[MESSAGE_MAX_BYTES];
 
     vsnprintf(what, sizeof what, fmt, ap);
+    if (f->json)
+        return gr_printf("%s%s%s", path, *path ? ": " : "", what);
     return gr_printf("%s:%zu:%zu: %s%s%s", f->name, line, column, path,
                      *path ? ": " : "", what);
 }
@@ -283,6 +301,7 @@ static GR_PRINTF(2, 0) void error_va(const struct conf_value *v,
     mark_of(v, &line, &column);
     add_mistake(v->conf, v->file, line, column,
                 sentence(v->file, line, column, path, fmt, ap));
+    v->conf->mistakes[v->conf->mistake_count - 1].path_bytes = strlen(path);
     free(path);
 }
 
@@ -341,6 +360,7 @@ void conf_error_at(struct conf *c, const char *text, const char *fmt, ...)
     va_start(ap, fmt);
     add_mistake(c, p->file, p->line, p->column,
                 sentence(p->file, p->line, p->column, p->path, fmt, ap));
+    c->mistakes[c->mistake_count - 1].path_bytes = strlen(p->path);
     va_end(ap);
 }
 
@@ -408,7 +428,8 @@ static size_t put_mistakes(struct conf *c, struct buf *out)
     for (size_t i = 0; i < c->mistake_count; i++) {
         if (c->mistakes[i].warning)
             continue;
-        buf_printf(out, "%s\n", c->mistakes[i].message);
+        if (out)
+            buf_printf(out, "%s\n", c->mistakes[i].message);
         errors++;
     }
     return errors;
@@ -419,6 +440,43 @@ bool conf_good(const struct conf *c)
     for (size_t i = 0; i < c->mistake_count; i++)
         if (!c->mistakes[i].warning)
             return false;
+    return true;
+}
+
+/* Copies as much as fits, and ? for each byte that is not UTF-8: a text may have been cut
+ * inside a character. */
+static void copy_utf8(char *out, size_t size, const char *text, size_t n)
+{
+    size_t at = 0;
+
+    while (n) {
+        size_t bytes = utf8_character((const unsigned char *)text, n);
+        size_t step = bytes ? bytes : 1;
+
+        if (at + step >= size)
+            break;
+        memcpy(out + at, bytes ? text : "?", step);
+        at += step;
+        text += step;
+        n -= step;
+    }
+    out[at] = 0;
+}
+
+bool conf_first_error(struct conf *c, char *path, size_t path_size, char *what,
+                      size_t what_size)
+{
+    const struct mistake *m = c->mistakes;
+    size_t start;
+
+    sort(c);
+    while (m < c->mistakes + c->mistake_count && m->warning)
+        m++;
+    if (m == c->mistakes + c->mistake_count)
+        return false;
+    start = m->path_bytes ? m->path_bytes + strlen(": ") : 0;
+    copy_utf8(path, path_size, m->message, m->path_bytes);
+    copy_utf8(what, what_size, m->message + start, strlen(m->message + start));
     return true;
 }
 
@@ -779,6 +837,20 @@ void conf_read_text(struct conf *c, const char *name, const char *yaml,
     read_root(c, load_text(c, name, yaml), s, target);
 }
 
+void conf_read_json(struct conf *c, const struct json_t *doc,
+                    const struct conf_section *s, void *target)
+{
+    struct conf_file *f = file_new(c, "");
+    const char *wrong = conf_json_document(doc, &f->document);
+
+    f->folder = gr_strdup("/");
+    f->json = f->loaded = true;
+    if (wrong)
+        add_mistake(c, f, 0, 0, gr_strdup(wrong));
+    else
+        read_root(c, f, s, target);
+}
+
 const char *conf_file_folder(const struct conf_value *v)
 {
     return v->file->folder;
@@ -829,6 +901,8 @@ static void check_keys(const struct conf_value *v, const struct conf_section *s)
 
         if (key_is_good(v, i) && !key_named(s, key.key))
             unknown_key(&key, s);
+        if (v->file->json && !conf_good(v->conf))
+            break; /* only the first is told; near names are expensive */
     }
 }
 
@@ -884,7 +958,7 @@ void conf_read_section(const struct conf_value *v, const struct conf_section *s,
     if (s->init)
         s->init(v->conf->user, target);
     if (v->node && !conf_is_map(v)) {
-        conf_error(v, "must be a map (key: value)");
+        not_a_map(v);
         return;
     }
     check_keys(v, s);
@@ -928,11 +1002,22 @@ struct conf *conf_open(void *user)
     return c;
 }
 
+/* A document that is read again and again should not leave its secrets in freed memory. */
+static void wipe(struct conf_file *f)
+{
+    for (yaml_node_t *n = f->document.nodes.start; n < f->document.nodes.top;
+         n++)
+        if (n->type == YAML_SCALAR_NODE)
+            explicit_bzero(n->data.scalar.value, n->data.scalar.length);
+}
+
 static void free_all(struct conf *c)
 {
     for (size_t i = 0; i < c->file_count; i++) {
         struct conf_file *f = c->files[i];
 
+        if (f->json)
+            wipe(f);
         if (f->loaded)
             yaml_document_delete(&f->document);
         free(f->name);

@@ -11,7 +11,10 @@
  *       {0}};
  *
  * `${VAR}` in a text is replaced by a variable of the environment, `$$` by a dollar.
- * Aliases work; an error in an aliased value has the position of the value. */
+ * Aliases work; an error in an aliased value has the position of the value.
+ *
+ * The same tables read JSON of a stranger (conf_read_json): neither the environment nor any
+ * file is read for it, and errors have a path, but no position. */
 #ifndef YAML_CONF_H
 #define YAML_CONF_H
 
@@ -22,11 +25,15 @@
 enum {
     CONF_FILE_MAX_BYTES = 16 * 1024 * 1024,
     CONF_SECRET_MAX_BYTES = 64 * 1024,
+    CONF_JSON_MAX_VALUES = 4096, /* of one JSON document, with its keys */
+    CONF_JSON_MAX_DEPTH = 8,
 };
 
 struct conf;      /* one reading: a file and all that it includes */
 struct conf_file; /* one of its files */
 struct conf_key;
+struct json_t;
+struct yaml_document_s;
 struct yaml_node_s;
 
 /* One place in a file. It is on the reader's stack; `parent` gives the path. */
@@ -135,6 +142,11 @@ void conf_read_file(struct conf *c, const char *path, const char *named_at,
                     const struct conf_section *s, void *target);
 void conf_read_text(struct conf *c, const char *name, const char *text,
                     const struct conf_section *s, void *target);
+/* Reads a JSON object into `target`. A text is taken as it is: `$` has no meaning, and a
+ * secret `file:path` is an error. The document is bounded (CONF_JSON_MAX_…); the caller
+ * bounds its bytes. */
+void conf_read_json(struct conf *c, const struct json_t *doc,
+                    const struct conf_section *s, void *target);
 /* Reads only the keys of `s` (whose `part` is set), whatever is wrong elsewhere in the
  * file: for programs that need a few keys. In a file that is not valid YAML the lines of
  * these keys are still found, unless it is one flow map (JSON). A file that cannot be
@@ -147,7 +159,12 @@ const struct string_list *conf_variables(const struct conf *c);
 const struct string_list *conf_unset_variables(const struct conf *c);
 /* Whether no error was found so far (warnings do not count). */
 bool conf_good(const struct conf *c);
-/* Prints all errors, in the order of the files; true: there were none. Frees `c`. */
+/* The first error, cut where necessary, as UTF-8: the path of the wrong key ("" for the whole
+ * file), and what is wrong. Only of conf_read_json(). false: there is none. */
+bool conf_first_error(struct conf *c, char *path, size_t path_size, char *what,
+                      size_t what_size);
+/* Prints all errors, in the order of the files, unless `errors` is NULL; true: there were
+ * none. Frees `c`. */
 bool conf_close(struct conf *c, struct buf *errors);
 /* Frees and zeroes what the keys of `s` own in `target`. */
 void conf_fini(const struct conf_section *s, void *target);
@@ -181,6 +198,8 @@ void conf_remember(const struct conf_value *v, const char *text);
 /* Notes that the value at `v` uses this variable of the environment, which is not set. */
 void conf_note_variable(const struct conf_value *v, const char *name, bool set);
 
+/* Whether it is from conf_read_json(). */
+bool conf_is_json(const struct conf_value *v);
 bool conf_has(const struct conf_value *v, const char *key);
 bool conf_is_list(const struct conf_value *v);
 bool conf_is_map(const struct conf_value *v);
@@ -227,6 +246,11 @@ void conf_near_try(struct conf_near *n, const char *name);
 /* Appends " (did you mean …?)" or nothing; returns out. */
 const char *conf_near_hint(const struct conf_near *n, char out[100]);
 
+/* The JSON value of what a type's print() wrote after `key:`, to be read with
+ * conf_read_json(). NULL: YAML cannot hold it (not UTF-8, a key above 1024 bytes). The caller
+ * owns it. */
+struct json_t *conf_json_of(struct bytes text);
+
 /* ---- by the same tables ---- */
 
 /* The section's keys as YAML; `comments` adds each key's meaning. */
@@ -247,5 +271,9 @@ void conf_document(const struct conf_section *s, const char *path,
 void conf_read_section(const struct conf_value *v, const struct conf_section *s,
                        void *target);
 const char *conf_file_folder(const struct conf_value *v);
+/* Makes nodes of a JSON value; on failure returns what is wrong (a static sentence), else
+ * NULL. Initializes `out` in both cases. */
+const char *conf_json_document(const struct json_t *doc,
+                               struct yaml_document_s *out);
 
 #endif

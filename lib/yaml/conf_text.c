@@ -175,7 +175,9 @@ static bool usable(const struct conf_value *v, const char *meant)
 {
     if (v->node->type != YAML_SCALAR_NODE) {
         conf_error(v, "must be %s, not %s", meant,
-                   conf_is_list(v) ? "a list" : "a map");
+                   conf_is_list(v)   ? "a list"
+                   : conf_is_json(v) ? "an object"
+                                     : "a map");
         return false;
     }
     if (strlen(raw_text(v)) != v->node->data.scalar.length) {
@@ -196,6 +198,8 @@ char *conf_scalar(const struct conf_value *v, const char *meant)
 
     if (!usable(v, meant))
         return NULL;
+    if (conf_is_json(v))
+        return gr_strdup(raw_text(v));
     buf_init(&out, VALUE_MAX_BYTES);
     if (put_variables(v, raw_text(v), &out)) {
         text = buf_take(&out);
@@ -212,6 +216,10 @@ char *conf_string(const struct conf_value *v)
 
     if (v->node->type == YAML_SCALAR_NODE && is_plain(v)) {
         taken_for = bite(raw_text(v));
+        if (taken_for && conf_is_json(v)) {
+            conf_error(v, "must be a string, not %s", taken_for);
+            return NULL;
+        }
         if (taken_for) {
             conf_error(v,
                        "is %s in YAML, but must be a string: put it in quotes",
@@ -234,6 +242,34 @@ static bool is_safe_plain(const char *s)
     return !is_null(s) && !bite(s);
 }
 
+/* The characters beyond ASCII that YAML has only as an escape, or folds as line breaks. */
+static const struct {
+    const char *bytes, *escape;
+} escapes[] = {
+    {"\xc2\x85", "\\N"},         {"\xe2\x80\xa8", "\\L"},
+    {"\xe2\x80\xa9", "\\P"},     {"\xef\xbb\xbf", "\\uFEFF"},
+    {"\xef\xbf\xbe", "\\uFFFE"}, {"\xef\xbf\xbf", "\\uFFFF"},
+};
+
+/* Appends the escape of the character that begins here; returns its bytes, or 0. */
+static size_t put_escape(struct buf *out, const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+
+    for (size_t i = 0; i < COUNT_OF(escapes); i++) {
+        size_t n = strlen(escapes[i].bytes);
+
+        if (strncmp(text, escapes[i].bytes, n) == 0) {
+            buf_puts(out, escapes[i].escape);
+            return n;
+        }
+    }
+    if (c[0] != 0xc2 || c[1] < 0x80 || c[1] > 0x9f)
+        return 0;
+    buf_printf(out, "\\x%02x", c[1]);
+    return 2;
+}
+
 void conf_put_text(struct buf *out, const char *text)
 {
     if (is_safe_plain(text)) {
@@ -243,8 +279,11 @@ void conf_put_text(struct buf *out, const char *text)
     buf_puts(out, "\"");
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
+        size_t escaped = c >= 0x80 ? put_escape(out, text) : 0;
 
-        if (c == '$')
+        if (escaped)
+            text += escaped - 1;
+        else if (c == '$')
             buf_puts(out, "$$");
         else if (c == '"' || c == '\\')
             buf_printf(out, "\\%c", c);

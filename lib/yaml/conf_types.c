@@ -198,6 +198,11 @@ static char *read_item(const struct conf_value *v, const struct conf_key *k)
             conf_remember(v, text);
         return text;
     }
+    if (conf_is_json(v)) {
+        conf_error(v, "must be the value itself: a secret of a file "
+                      "(file:path) is possible only in grapnel.yaml");
+        return NULL;
+    }
     name = conf_string(v);
     text = name ? secret_file(v, k, name + strlen("file:")) : NULL;
     free(name);
@@ -594,13 +599,18 @@ const struct conf_type conf_as_boolean = {
 static void read_switch(const struct conf_value *v, const struct conf_key *k,
                         void *target)
 {
+    /* YAML reads an unquoted on as true; in JSON it is a string. */
+    bool (*is)(const struct conf_value *v,
+               const char *word) = conf_is_json(v) ? conf_says : conf_is_word;
+
     (void)k;
-    if (conf_is_word(v, "on") || conf_is_word(v, "true"))
+    if (is(v, "on") || conf_is_word(v, "true"))
         *(bool *)target = true;
-    else if (conf_is_word(v, "off") || conf_is_word(v, "false"))
+    else if (is(v, "off") || conf_is_word(v, "false"))
         *(bool *)target = false;
     else
-        conf_error(v, "must be on or off, without quotes");
+        conf_error(v, conf_is_json(v) ? "must be \"on\" or \"off\""
+                                      : "must be on or off, without quotes");
 }
 
 static void print_switch(struct buf *out, const struct conf_key *k,

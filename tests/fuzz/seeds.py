@@ -121,7 +121,23 @@ def configurations():
     yield b'log: {level: debug, format: json}\nhistory: {keep: 1d}\n'
 
 
+def documents():
+    whole = {'url': 'https://example.com/a?b=c', 'types': ['issue.*', 'a'], 'sources': 's',
+             'workspaces': ['w\u2028', '$$${A}'], 'method': 'PUT', 'timeout': '20s',
+             'where': {'json:/a/b': ['x', 1, True], 'header:x': {'above': 1, 'below': 2.5}},
+             'headers': {'x-a': 'b', 'x-b': ''}, 'forward_headers': ['x-c'],
+             'signing_secrets': ['whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0'],
+             'allow_private': ['10.0.0.0/8'], 'ordered': 'all', 'on_dead': 'halt',
+             'rate_limit': '5/m', 'breaker': False, 'guard': 'off', 'disable_after': '2d',
+             'retry_policy': 'default', 'retry_choice': 'fewer', 'allowed_ports': [443]}
+    yield json.dumps(whole).encode()
+    for key, value in whole.items():
+        yield json.dumps({'url': 'http://a', key: value}).encode()
+    yield b'{"url":"http://a","tls":{"ca":"file:a"},"x":null}'
+
+
 SEEDS = {
+    'documents': documents,
     'wire': golden,
     'metrics': metrics,
     'monitors': monitors,
