@@ -1,6 +1,7 @@
 /* alerts: evaluates the alert rules. Each pending or firing alert is a row, and each change
  * of its state makes messages for the notifiers. Rows and messages are written in one
  * transaction, so that each change is notified exactly once. */
+#include "alert_events.h"
 #include "alert_kinds.h"
 #include "clock.h"
 #include "console.h"
@@ -115,9 +116,9 @@ static void write_row(struct console *c, struct active *a,
         a->n = store_alert_add(&c->store, &row);
 }
 
-static void note_change(struct changes *changes, const struct alert_rule *rule,
-                        const struct active *a, double value,
-                        const char *summary)
+static void note_change(struct console *c, struct changes *changes,
+                        const struct alert_rule *rule, const struct active *a,
+                        double value, const char *summary)
 {
     bool resolved = a->lifecycle.state == LIFECYCLE_CALM;
     struct change change = {.rule = rule,
@@ -127,6 +128,7 @@ static void note_change(struct changes *changes, const struct alert_rule *rule,
                             .value = value,
                             .summary = gr_strdup(summary)};
 
+    alert_events_note(c->alert_events, &change);
     changes_add(changes, &change);
     log_warn(NULL, resolved ? "alert resolved" : "alert fires",
              LS("alert", rule->name), LS("subject", a->subject),
@@ -160,7 +162,8 @@ static void step(struct console *c, const struct alert_rule *rule,
                  &summary);
     write_row(c, a, rule, value, summary.len ? summary.data : "");
     if (change == LIFECYCLE_FIRES || change == LIFECYCLE_RESOLVES)
-        note_change(changes, rule, a, value, summary.len ? summary.data : "");
+        note_change(c, changes, rule, a, value,
+                    summary.len ? summary.data : "");
     buf_fini(&summary);
     a->seen = true;
     if (lifecycle.state == LIFECYCLE_CALM)

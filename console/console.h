@@ -73,6 +73,7 @@ struct console {
     struct web *web;
     struct api *api;
     struct notify *notify;
+    struct alert_events *alert_events;
     struct active_list active;
     struct tests tests;
     struct ulid ids;

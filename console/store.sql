@@ -33,6 +33,12 @@ CREATE TABLE notifications (
 ) STRICT;
 CREATE INDEX notifications_due ON notifications(notifier, n);
 
+-- Changes of alerts that the sequencer has to be told (alert_events.h).
+CREATE TABLE alert_events (
+  n      INTEGER PRIMARY KEY AUTOINCREMENT,
+  report TEXT NOT NULL         -- the arguments of its command, as JSON
+) STRICT;
+
 -- Up to which of dlqd's dead letters notifications were made.
 CREATE TABLE cursors (
   name  TEXT PRIMARY KEY,

@@ -1,4 +1,5 @@
 /* turn: the console's start, its turn, and its replies to requests. */
+#include "alert_events.h"
 #include "authorization.h"
 #include "clock.h"
 #include "console.h"
@@ -37,6 +38,7 @@ void console_open(void *self)
     LIST_INIT(&c->active);
     alerts_load(c);
     dead_letter_alerts_open(c);
+    c->alert_events = alert_events_open(c);
     c->forward = forward_open(s->run_dir, s->metrics_publish);
     c->api = api_open(&c->daemon);
     c->web = web_open(s->console.host, s->console.port, &s->console.tls,
@@ -110,6 +112,7 @@ int console_work(void *self)
     ms = loop_sooner(ms, notifications_work(c));
     ms = loop_sooner(ms, series_store_work(c->series, c->collector,
                                            c->daemon.loop.now_ms, now));
+    ms = loop_sooner(ms, alert_events_work(c->alert_events));
     ms = loop_sooner(ms, until(c->judge_due_ms, now));
     return more ? 0 : loop_sooner(ms, until(c->look_due_ms, now));
 }
@@ -120,11 +123,15 @@ void console_after_commit(void *self)
 
     dead_letter_alerts_flush(c);
     notifications_flush(c);
+    alert_events_flush(c->alert_events);
 }
 
 void console_undo(void *self)
 {
-    alerts_load(self);
+    struct console *c = self;
+
+    alerts_load(c);
+    alert_events_undo(c->alert_events);
 }
 
 void console_measure(void *self)
@@ -153,6 +160,7 @@ void console_close(void *self)
     api_close(c->api);
     forward_close(c->forward);
     dead_letter_alerts_close(c);
+    alert_events_close(c->alert_events);
     notify_close(c->notify);
     tests_fini(&c->tests);
     alerts_close(c);

@@ -18,6 +18,7 @@
 #include "event_trace.h"
 #include "log.h"
 #include "measure.h"
+#include "operational_events.h"
 #include "replay.h"
 #include "results.h"
 #include "search.h"
@@ -207,6 +208,7 @@ static const struct control_command commands[] = {
     {&command_close_gap, show_close_gap},
     {&command_workspace, show_workspace},
     {&command_workspaces, show_workspaces},
+    {&command_alert_event, operational_alert},
     {&command_tokens, tokens_list},
     {&command_token_create, tokens_create},
     {&command_token_revoke, tokens_revoke},

@@ -78,6 +78,7 @@ struct sequencer {
     struct tokens *tokens;
     struct streams *streams;
     struct watermarks *watermarks;
+    struct operational_events *operational;
     struct workspaces workspaces;
     struct endpoint *endpoints; /* by id */
     size_t endpoint_count, endpoint_capacity;

@@ -7,6 +7,7 @@
 #include "dispatch.h"
 #include "keys.h"
 #include "log.h"
+#include "operational_events.h"
 #include "replay.h"
 #include "search_filters.h"
 #include "sequencer.h"
@@ -196,6 +197,7 @@ int sequencer_work(void *self)
         more_ms = 0;
     wait_ms = loop_sooner(
         wait_ms, q->disk_low ? -1 : search_filters_work(q->search_filters));
+    wait_ms = loop_sooner(wait_ms, operational_events_work(q));
     store_workspaces(q->store, &q->workspaces);
     endpoints_save(q);
     if (q->next_route_order != q->saved_route_order) {
@@ -241,6 +243,7 @@ void sequencer_open(void *self)
     q->search_filters = search_filters_open(q);
     q->keys = keys_open(q->d.db);
     q->tokens = tokens_open(q->d.db);
+    q->operational = operational_events_open(q->d.db);
     q->watermarks = watermarks_open(q);
     q->streams = streams_open(q);
     read_next_event(q);
@@ -264,6 +267,7 @@ void sequencer_undo(void *self)
     q->next_route_order = q->saved_route_order =
         store_meta(q->store, "next_route_order") + 1;
     keys_undo(q->keys);
+    operational_events_undo(q->operational);
     watermarks_undo(q->watermarks);
     streams_undo(q->streams);
     search_filters_undo(q->search_filters);
@@ -292,6 +296,7 @@ void sequencer_close(void *self)
     store_lanes_close(q->lanes);
     streams_close(q->streams);
     watermarks_close(q->watermarks);
+    operational_events_close(q->operational);
     tokens_close(q->tokens);
     keys_close(q->keys);
     store_order_close(q->order);

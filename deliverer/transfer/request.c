@@ -3,6 +3,7 @@
 #include "bounds.h"
 #include "clock.h"
 #include "headers.h"
+#include "hops.h"
 #include "log.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -158,13 +159,17 @@ static void put_ours(struct outgoing_request *r, const struct wire_task *t,
                      uint64_t attempt)
 {
     char time[RFC3339_BYTES];
+    struct bytes hops;
 
+    if (!headers_get(t->headers, HOPS_HEADER, &hops, NULL))
+        hops = wire_text("1"); /* a test, or a task of an earlier version */
     rfc3339(time, t->received_ms);
     put_number(r, t, "grapnel-attempt", attempt);
     if (t->clock.n)
         put(r, t, "grapnel-clock", t->clock);
     if (t->gap.n)
         put(r, t, "grapnel-gap", t->gap);
+    put(r, t, HOPS_HEADER, hops);
     if (t->late)
         put_text(r, t, "grapnel-late", "1");
     if (t->sequence)

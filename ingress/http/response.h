@@ -49,6 +49,10 @@
     A(BODY_MISSING, 401, "unauthorized", "body_missing", WHO, 0, KEEP)         \
     A(EVENT_MALFORMED, 400, "bad_request", "event_malformed",                  \
       "the body is not a valid event", 0, KEEP)                                \
+    A(TOO_MANY_HOPS, 400, "bad_request", "too_many_hops",                      \
+      "grapnel-hops is above 3: the event has come back to Grapnel several "   \
+      "times; find the endpoint that sends it here again",                     \
+      0, KEEP)                                                                 \
     A(BATCH_REFUSED, 400, "bad_request", "batch_refused",                      \
       "no line of the batch was accepted", 0, KEEP)                            \
     A(TOKEN_MISSING, 401, "unauthorized", "token_missing", WHO, 0, KEEP)       \

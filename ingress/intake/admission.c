@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "handshake.h"
 #include "headers.h"
+#include "hops.h"
 #include "http_head.h"
 #include "ingress.h"
 #include "log.h"
@@ -39,9 +40,11 @@ static enum response admit_probe(struct ingress *g, struct request *r,
 }
 
 /* What is required of every request with an event. */
-static enum response admit_body(struct ingress *g,
+static enum response admit_body(struct ingress *g, const struct request *r,
                                 const struct head_facts *facts)
 {
+    if (hops_of(request_head(r)) > HOPS_MAX)
+        return RESPONSE_TOO_MANY_HOPS;
     if (facts->compressed)
         return RESPONSE_COMPRESSED;
     if (g->daemon.loop.stopping)
@@ -65,7 +68,7 @@ static enum response admit_hook(struct ingress *g, struct request *r,
     if (strcmp(r->method, "POST") != 0)
         return RESPONSE_ONLY_POST;
     r->kind = REQUEST_HOOK;
-    return admit_body(g, facts);
+    return admit_body(g, r, facts);
 }
 
 static enum response admit_event(struct ingress *g, struct request *r,
@@ -78,7 +81,7 @@ static enum response admit_event(struct ingress *g, struct request *r,
         return RESPONSE_ONLY_POST;
     a = publish_admit(g, r);
     r->kind = kind;
-    return a ? a : admit_body(g, facts);
+    return a ? a : admit_body(g, r, facts);
 }
 
 enum response admission_check(void *self, struct request *r,

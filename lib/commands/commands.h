@@ -40,8 +40,9 @@ extern const struct command_spec command_event, command_events,
     command_deliveries, command_endpoint, command_endpoints,
     command_endpoint_pause, command_endpoint_resume, command_retry,
     command_abandon, command_facts, command_release, command_gaps,
-    command_close_gap, command_workspace, command_workspaces, command_tokens,
-    command_token_create, command_token_revoke, command_token_check;
+    command_alert_event, command_close_gap, command_workspace,
+    command_workspaces, command_tokens, command_token_create,
+    command_token_revoke, command_token_check;
 
 /* deliverer */
 extern const struct command_spec command_attempts, command_test;

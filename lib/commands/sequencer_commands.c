@@ -522,14 +522,47 @@ const struct command_spec command_workspaces = {
     .rows = "workspaces",
 };
 
+/* ---- alert_event ---- */
+
+static const char *const changed_alert_states[] = {"firing", "resolved", NULL};
+static const struct value alert_event_args[] = {
+    INTEGER("n", "the console's number of the report", .flags = VALUE_REQUIRED,
+            .min = 1),
+    CHOICE("state", changed_alert_states, "what became of it",
+           .flags = VALUE_REQUIRED),
+    TEXT("name", "the name of the rule", .flags = VALUE_REQUIRED, .min = 1,
+         .max = NAME_MAX_BYTES),
+    TEXT("when", "what the rule is about", .flags = VALUE_REQUIRED),
+    TEXT("subject", "what the alert is about, such as an endpoint",
+         .flags = VALUE_REQUIRED, .max = NAME_MAX_BYTES),
+    TEXT("severity", "that of the rule", .flags = VALUE_REQUIRED),
+    TIME_MS("since_ms", "when the condition was met", .flags = VALUE_REQUIRED),
+    NUMBER("value", "that was compared with the limit",
+           .flags = VALUE_REQUIRED),
+    TEXT("summary", "what is wrong, for people", .flags = VALUE_REQUIRED),
+    {0}};
+static const struct value alert_event_fields[] = {
+    INTEGER("n", "the `n` of the request"),
+    BOOL("written",
+         "whether it makes an event now or after the present minute; false: "
+         "it was reported before, or no endpoint is subscribed"),
+    {0}};
+const struct command_spec command_alert_event = {
+    .name = "alert_event",
+    .process = "sequencer",
+    .help = "Makes the operational event `grapnel.alert.firing` or "
+            "`grapnel.alert.resolved`, once. For the console.",
+    .args = alert_event_args,
+    .reply = OBJECT("reply", alert_event_fields, ""),
+    .role = ROLE_ADMIN,
+    .flags = COMMAND_LOCAL,
+};
+
 const struct command_spec *const sequencer_commands[] = {
-    &command_event,           &command_events,
-    &command_deliveries,      &command_endpoint,
-    &command_endpoints,       &command_endpoint_pause,
-    &command_endpoint_resume, &command_retry,
-    &command_abandon,         &command_facts,
-    &command_release,         &command_gaps,
-    &command_close_gap,       &command_workspace,
-    &command_workspaces,      &command_tokens,
-    &command_token_create,    &command_token_revoke,
-    &command_token_check,     NULL};
+    &command_event,           &command_events,       &command_deliveries,
+    &command_endpoint,        &command_endpoints,    &command_endpoint_pause,
+    &command_endpoint_resume, &command_retry,        &command_abandon,
+    &command_facts,           &command_release,      &command_gaps,
+    &command_close_gap,       &command_workspace,    &command_workspaces,
+    &command_tokens,          &command_token_create, &command_token_revoke,
+    &command_token_check,     &command_alert_event,  NULL};

@@ -4,6 +4,7 @@
 #include "backoff.h"
 #include "glob.h"
 #include "guard.h"
+#include "operational.h"
 #include "route.h"
 #include "settings_types.h"
 #include <errno.h>
@@ -89,11 +90,15 @@ static void check_reference(struct conf *c, const char *text, const void *first,
                   conf_near_hint(&near, hint));
 }
 
+/* `operational`: a subscription, which may name the source of operational events, too. */
 static void check_source_names(struct conf *c, const struct settings *s,
-                               const struct string_list *names)
+                               const struct string_list *names,
+                               bool operational)
 {
     for (size_t i = 0; i < names->count; i++)
         if (!strchr(names->items[i], '*') &&
+            !(operational &&
+              strcmp(names->items[i], OPERATIONAL_SOURCE) == 0) &&
             !settings_producer(s, names->items[i]))
             check_reference(c, names->items[i], s->sources, sizeof *s->sources,
                             s->source_count, "source");
@@ -127,12 +132,27 @@ static void check_producers(struct conf *c, const struct settings *s)
     }
 }
 
+static void check_reserved(struct conf *c, const void *first, size_t size,
+                           size_t count, const char *what)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *name = name_at(first, size, i);
+
+        if (name && strcmp(name, OPERATIONAL_SOURCE) == 0)
+            conf_error_at(c, name,
+                          "a %s cannot have the name \"" OPERATIONAL_SOURCE
+                          "\": it is the source of Grapnel's own events; "
+                          "choose another name",
+                          what);
+    }
+}
+
 static void check_alerts(struct conf *c, const struct settings *s)
 {
     for (size_t i = 0; i < s->alert_count; i++) {
         const struct alert_rule *r = &s->alerts[i];
 
-        check_source_names(c, s, &r->sources);
+        check_source_names(c, s, &r->sources, false);
         for (size_t k = 0; k < r->endpoints.count; k++)
             if (!strchr(r->endpoints.items[k], '*'))
                 check_reference(c, r->endpoints.items[k], s->endpoints,
@@ -163,6 +183,10 @@ void settings_check_across(struct conf *c, const struct settings *s,
     check_names(c, s->producers, sizeof *s->producers, s->producer_count,
                 "producer");
     check_producers(c, s);
+    check_reserved(c, s->sources, sizeof *s->sources, s->source_count,
+                   "source");
+    check_reserved(c, s->producers, sizeof *s->producers, s->producer_count,
+                   "producer");
     check_names(c, s->endpoints, sizeof *s->endpoints, s->endpoint_count,
                 "endpoint");
     check_names(c, s->alerts, sizeof *s->alerts, declared_alerts, "alert");
@@ -170,11 +194,11 @@ void settings_check_across(struct conf *c, const struct settings *s,
                 "notifier");
     check_alerts(c, s);
     for (size_t i = 0; i < s->endpoint_count; i++)
-        check_source_names(c, s, &s->endpoints[i].sources);
+        check_source_names(c, s, &s->endpoints[i].sources, true);
     for (size_t i = 0; i < s->route_count; i++) {
         const struct route *r = &s->routes[i];
 
-        check_source_names(c, s, &r->sources);
+        check_source_names(c, s, &r->sources, true);
         for (size_t k = 0; k < r->endpoints.count; k++)
             check_reference(c, r->endpoints.items[k], s->endpoints,
                             sizeof *s->endpoints, s->endpoint_count,
@@ -411,6 +435,7 @@ static bool is_unusable(const struct conf *c, const struct settings *s,
 struct matching {
     struct conf *conf;
     const struct settings *settings;
+    /* the sources and producers, and behind them the source of operational events */
     struct sender *senders;
     size_t sender_count;
 };
@@ -463,11 +488,11 @@ static bool warn_sources(const struct matching *m,
     bool good = true;
 
     for (size_t i = 0; i < sources->count; i++) {
+        static const struct string_list all = {0};
         struct string_list one = only(&sources->items[i]);
-        bool found = false;
+        const struct subscription named = {&one, &all, &all, NULL};
+        bool found = any_meets(m, &named);
 
-        for (size_t k = 0; k < m->sender_count && !found; k++)
-            found = route_list_takes(&one, m->senders[k].name);
         if (!found)
             conf_warn_at(m->conf, sources->items[i],
                          "no source or producer has a name that matches "
@@ -576,18 +601,21 @@ static void check_sender(const struct matching *m, const struct sender *all)
  * says what is not delivered. */
 static void warn_matches(struct conf *c, const struct settings *s)
 {
+    static const struct string_list all = {0};
     struct matching m = {.conf = c, .settings = s};
 
     if (!s->endpoint_count || !(s->source_count + s->producer_count))
         return;
-    m.senders = gr_alloc((s->source_count + s->producer_count) *
+    m.senders = gr_alloc((s->source_count + s->producer_count + 1) *
                          sizeof *m.senders);
     for (size_t i = 0; i < s->source_count; i++)
         m.senders[m.sender_count++] = route_source(&s->sources[i]);
     for (size_t i = 0; i < s->producer_count; i++)
         m.senders[m.sender_count++] = route_producer(&s->producers[i]);
+    m.senders[m.sender_count++] = (struct sender){OPERATIONAL_SOURCE,
+                                                  &operational_types, &all};
     check_subscriptions(&m);
-    for (size_t i = 0; i < m.sender_count; i++)
+    for (size_t i = 0; i + 1 < m.sender_count; i++)
         check_sender(&m, &m.senders[i]);
     free(m.senders);
 }

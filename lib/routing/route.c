@@ -1,6 +1,7 @@
 /* route: matches one event against subscriptions and routes. */
 #include "route.h"
 #include "glob.h"
+#include "operational.h"
 #include "retry_choice.h"
 #include <string.h>
 
@@ -21,9 +22,16 @@ bool route_lists_meet(const struct string_list *a, const struct string_list *b)
     return !a->count || !b->count;
 }
 
+static bool takes_source(const struct string_list *sources, const char *source)
+{
+    return strcmp(source, OPERATIONAL_SOURCE) == 0
+               ? string_list_has(sources, source)
+               : route_list_takes(sources, source);
+}
+
 bool subscription_meets(const struct subscription *w, const struct sender *s)
 {
-    return route_list_takes(w->sources, s->name) &&
+    return takes_source(w->sources, s->name) &&
            route_lists_meet(w->types, s->types) &&
            route_lists_meet(w->workspaces, s->workspaces);
 }
@@ -124,7 +132,7 @@ static void put_reason(struct buf *why, const char *label, const char *text)
 bool subscription_takes(const struct subscription *w, struct subject *s,
                         struct buf *why)
 {
-    if (!route_list_takes(w->sources, s->source)) {
+    if (!takes_source(w->sources, s->source)) {
         put_reason(why, "not subscribed to source ", s->source);
         return false;
     }

@@ -1,6 +1,8 @@
 /* route: decides which endpoints are subscribed to an event. Pure. The sequencer decides with
  * it, and `grapnel check` shows with it what the sequencer would decide.
  *
+ * Operational events go only to a subscription whose `sources` name OPERATIONAL_SOURCE.
+ *
  * An endpoint is subscribed to an event if its own subscription matches, or if any route that
  * names it matches. A subscription has types, sources, workspaces and `where`; a missing part
  * matches everything. An endpoint whose own subscription is empty and that a route names has

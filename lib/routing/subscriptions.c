@@ -1,6 +1,7 @@
 /* subscriptions: an index of endpoints by the workspaces that they name. */
 #include "subscriptions.h"
 #include "lookup.h"
+#include "operational.h"
 #include "retry_choice.h"
 #include "route.h"
 #include <stdlib.h>
@@ -32,6 +33,7 @@ struct subscriptions {
     size_t subscribed_count;
     struct chosen_by *chosen; /* by number; NULL: no route chooses */
     size_t end;               /* of `chosen` */
+    bool operational;         /* a subscription names OPERATIONAL_SOURCE */
 };
 
 /* ---- making it ---- */
@@ -63,6 +65,7 @@ static void add_entry(struct subscriptions *all, struct subscription is,
 
     if (first == all->number_count) /* no endpoint */
         return;
+    all->operational |= string_list_has(is.sources, OPERATIONAL_SOURCE);
     if (is_literal(in)) {
         all->unders = gr_realloc(all->unders, (all->under_count + in->count) *
                                                   sizeof *all->unders);
@@ -253,6 +256,11 @@ const size_t *subscriptions_ask(struct subscriptions *all, struct subject *s,
               compare_numbers);
     *count = all->subscribed_count;
     return all->subscribed;
+}
+
+bool subscriptions_operational(const struct subscriptions *all)
+{
+    return all->operational;
 }
 
 const struct chosen_by *subscriptions_chosen_by(const struct subscriptions *all,

@@ -22,6 +22,8 @@ void subscriptions_free(struct subscriptions *all);
  * valid until the next call. `s` is as for route_is_subscribed(). */
 const size_t *subscriptions_ask(struct subscriptions *all, struct subject *s,
                                 size_t *count);
+/* Whether any endpoint may be subscribed to operational events (OPERATIONAL_SOURCE). */
+bool subscriptions_operational(const struct subscriptions *all);
 /* The routes that choose for one of these endpoints, by its number (route.h); of another
  * endpoint it is empty. NULL: no route chooses for any. Valid until the next call of subscriptions_ask(). */
 const struct chosen_by *subscriptions_chosen_by(const struct subscriptions *all,

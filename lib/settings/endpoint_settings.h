@@ -42,7 +42,10 @@ enum { RETRY_ATTEMPTS_MAX = 1000000 };
       "Default: all",                                                          \
       .check = wrong_line, .flags = CONF_FILLED, .form = "list of patterns")   \
     X(F, SEQUENCER, OWN, strings, sources, "sources", NULL,                    \
-      "the sources and producers it is subscribed to. Default: all",           \
+      "the sources and producers it is subscribed to. Default: all. "          \
+      "`grapnel` are Grapnel's own events "                                    \
+      "([which](RECEIVING.md#operational-events)); no pattern and no default " \
+      "contains it",                                                           \
       .check = wrong_name_glob, .flags = CONF_FILLED,                          \
       .form = "list of patterns")                                              \
     X(F, SEQUENCER, OWN, strings, workspaces, "workspaces", NULL,              \

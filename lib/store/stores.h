@@ -11,10 +11,10 @@
  * the build checks. A step never changes after a release (tests/golden/stores). */
 enum {
     INGRESS_SCHEMA = 14,
-    SEQUENCER_SCHEMA = 23,
+    SEQUENCER_SCHEMA = 24,
     DELIVERER_SCHEMA = 13,
     DLQD_SCHEMA = 10,
-    CONSOLE_SCHEMA = 5,
+    CONSOLE_SCHEMA = 6,
 };
 
 struct store_kind {

@@ -7,6 +7,7 @@
 #include "lanes.h"
 #include "log.h"
 #include "measure.h"
+#include "operational_events.h"
 #include "search_filters.h"
 #include "sequencer.h"
 #include "states.h"
@@ -397,6 +398,7 @@ void delivery_move(struct sequencer *q, struct endpoint *e, struct delivery *d,
     if (to == DELIVERY_DEAD) {
         dead_letters_dead(
             q, d, why->response.p ? why->response : (struct bytes){"", 0});
+        operational_delivery_dead(q, e, d);
         if (why->reported) /* an operator's decision halts no lane */
             lanes_halt(q, e, event_id(q, d), d);
     } else if (to == DELIVERY_DELIVERED && dead_generation) {

@@ -5,6 +5,7 @@
 #include "db_sums.h"
 #include "endpoint_config.h"
 #include "headers.h"
+#include "hops.h"
 #include "lanes.h"
 #include "log.h"
 #include "publication.h"
@@ -201,7 +202,11 @@ static bool is_forwarded(const struct sequencer *q, const struct endpoint *e,
                          const struct source *source, const char *source_name,
                          struct bytes name)
 {
-    if (!e->settings || !is_named(&e->settings->forward_headers, name))
+    static char *hops[] = {HOPS_HEADER};
+    const struct string_list counted = {hops, 1};
+
+    if (!e->settings || !is_named(&e->settings->forward_headers, name) ||
+        is_named(&counted, name))
         return false;
     if (source)
         return !signature_is_in(&source->verify, name);
@@ -209,7 +214,7 @@ static bool is_forwarded(const struct sequencer *q, const struct endpoint *e,
 }
 
 /* Forward the content type, the source's event headers, and the headers that the endpoint asks
- * for. */
+ * for; and count one hop more. */
 static void pick_headers(const struct sequencer *q, const struct endpoint *e,
                          const char *source_name, struct bytes all,
                          struct buf *out)
@@ -230,6 +235,7 @@ static void pick_headers(const struct sequencer *q, const struct endpoint *e,
             free(text);
         }
     }
+    hops_put(out, hops_of(all) + 1);
 }
 
 void dispatch_damaged(struct sequencer *q)

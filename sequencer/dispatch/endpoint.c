@@ -19,6 +19,7 @@
 #include "clock.h"
 #include "endpoint_config.h"
 #include "log.h"
+#include "operational_events.h"
 #include "sequencer.h"
 #include "states.h"
 #include "store.h"
@@ -190,6 +191,7 @@ void endpoint_disable(struct sequencer *q, struct endpoint *e,
     move(q, e, ENDPOINT_DISABLED, q->d.loop.now_ms, why);
     note_action(q, e, "disabled: ", why);
     q->metrics[METRIC_ENDPOINTS_DISABLED]++;
+    operational_endpoint_disabled(q, e, reason, why);
     log_error(NULL,
               "an endpoint is disabled; its deliveries wait for `grapnel "
               "endpoints resume`",
@@ -239,6 +241,7 @@ void endpoint_note_hold(struct sequencer *q, struct endpoint *e,
     move(q, e, ENDPOINT_HELD, r->at_ms, what);
     e->held_status = (int64_t)r->http_status;
     note_action(q, e, "held: ", what);
+    operational_endpoint_held(q, e);
     log_error(NULL,
               "an endpoint that worked now refuses every event; its deliveries "
               "are held",
@@ -277,6 +280,7 @@ static void judge_failing(struct sequencer *q, struct endpoint *e)
                  LS("endpoint", e->name), LI("failing_ms", failing),
                  LI("disable_after_ms", limit),
                  LI("percent", warn_at[e->warned]));
+        operational_endpoint_failing(q, e, warn_at[e->warned], limit);
         e->warned++;
         endpoint_changed(q, e);
     }

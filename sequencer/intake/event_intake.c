@@ -6,8 +6,11 @@
 #include "duplicates.h"
 #include "event_trace.h"
 #include "headers.h"
+#include "hops.h"
+#include "json_text.h"
 #include "lanes.h"
 #include "log.h"
+#include "operational_events.h"
 #include "parsed_event.h"
 #include "profile.h"
 #include "publication.h"
@@ -456,6 +459,7 @@ static gr_rc take_message(struct sequencer *q, const struct wire_accepted *m,
     ev.reopened_ms = replayed ? q->d.loop.now_ms : 0;
     ev.n = intake_number(q);
     q->metrics[METRIC_TAKEN]++;
+    operational_cause(q, m->headers);
     take_event(q, &(struct event_intake){
                       .ev = &ev,
                       .subject = &subject,
@@ -465,6 +469,7 @@ static gr_rc take_message(struct sequencer *q, const struct wire_accepted *m,
                       .always = replayed && replayed->always,
                       .action_id = replayed ? replayed->action_id : 0});
     streams_follow(q->streams);
+    operational_cause(q, (struct bytes){"", 0});
     subject_fini(&subject);
     return GR_OK;
 }
@@ -484,7 +489,55 @@ gr_rc intake_replayed(struct sequencer *q, const struct wire_accepted *m,
     return rc;
 }
 
-/* ---- an internal event ---- */
+/* ---- Grapnel's own events ---- */
+
+void intake_operational(struct sequencer *q, const char *id, const char *type,
+                        const char *workspace, int hops, json_t *data)
+{
+    char reason[EVENT_REASON_BYTES];
+    char *text = NULL;
+    size_t count = 0;
+    struct event_row ev = {.status = EVENT_NEW,
+                           .id = id,
+                           .source = OPERATIONAL_SOURCE,
+                           .type = type,
+                           .workspace = workspace,
+                           .received_ms = q->d.loop.now_ms,
+                           .taken_ms = q->d.loop.now_ms};
+    struct subject subject = {
+        .source = ev.source, .type = type, .workspace = workspace};
+    struct event_content content;
+    struct buf headers, clock;
+    json_t *body = json_pack("{s:s, s:s, s:o, s:o, s:O}", "id", id, "type",
+                             type, "workspace", json_text_of(workspace),
+                             "timestamp", json_time(ev.received_ms), "data",
+                             data);
+
+    text = json_dumps(body, JSON_COMPACT);
+    json_decref(body);
+    buf_init(&headers, 256);
+    buf_init(&clock, 2 * CLOCK_MAX_BYTES);
+    headers_put(&headers, "content-type", wire_text("application/json"));
+    if (hops)
+        hops_put(&headers, hops);
+    content = (struct event_content){{headers.data, headers.len},
+                                     wire_text(text)};
+    subject.headers = content.headers;
+    subject.body = content.body;
+    subscriptions_ask(q->subscriptions, &subject, &count);
+    if (count) {
+        ev.n = intake_number(q);
+        routing_route(q, &ev, &subject,
+                      &(struct routing_options){.content = &content}, &clock,
+                      reason);
+        store_body_add(q->store, ev.n, content.headers, content.body);
+        store_event_add(q->store, &ev);
+    }
+    subject_fini(&subject);
+    buf_fini(&clock);
+    buf_fini(&headers);
+    free(text);
+}
 
 void intake_internal(struct sequencer *q, struct endpoint *e, const char *type,
                      const char *workspace, struct bytes body,
@@ -492,7 +545,7 @@ void intake_internal(struct sequencer *q, struct endpoint *e, const char *type,
 {
     struct event_row ev = {.n = intake_number(q),
                            .status = EVENT_NEW,
-                           .source = "grapnel",
+                           .source = OPERATIONAL_SOURCE,
                            .type = type,
                            .workspace = workspace,
                            .received_ms = q->d.loop.now_ms,

@@ -10,6 +10,7 @@
 
 #include "rc.h"
 #include "wire.h"
+#include <jansson.h>
 
 struct sequencer;
 struct endpoint;
@@ -25,6 +26,10 @@ gr_rc intake_accepted(struct sequencer *q, const struct wire_accepted *m);
  * checked for duplicates, order or transitions. */
 gr_rc intake_replayed(struct sequencer *q, const struct wire_accepted *m,
                       const struct wire_replayed *replayed);
+/* An operational event (operational_events.h) with this id and data, for the endpoints that are
+ * subscribed to it. Without any it is not written. */
+void intake_operational(struct sequencer *q, const char *id, const char *type,
+                        const char *workspace, int hops, json_t *data);
 /* An internal event, for one endpoint. */
 void intake_internal(struct sequencer *q, struct endpoint *e, const char *type,
                      const char *workspace, struct bytes body,

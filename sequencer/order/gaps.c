@@ -2,6 +2,7 @@
 #include "gaps.h"
 #include "backfill.h"
 #include "log.h"
+#include "operational_events.h"
 #include "sequencer.h"
 #include "store_order.h"
 #include "watermarks.h"
@@ -38,6 +39,7 @@ int64_t gaps_open(struct sequencer *q, const struct stream_row *st,
     g.id = store_gap_add(q->order, &g);
     q->metrics[METRIC_GAPS_OPENED]++;
     log_gap(&g, "gap opened", NULL);
+    operational_gap(q, OPERATIONAL_GAP_OPENED, &g, NULL);
     if (asks && !wrong)
         backfill_ask(q, source, &g);
     return g.due;
@@ -105,6 +107,8 @@ void gaps_skip(struct sequencer *q, int64_t id, const char *note)
 
     if (store_gap(q->order, id, &g) && g.status == GAP_OPEN) {
         log_gap(&g, "gap skipped", *note ? note : "its wait has expired");
+        operational_gap(q, OPERATIONAL_GAP_SKIPPED, &g,
+                        *note ? note : "its wait has expired");
         if (*g.note) /* keep the note that the gap was only observed */
             note = NULL;
         store_gap_end(q->order, id, GAP_SKIPPED, q->d.loop.now_ms, note);
@@ -137,11 +141,19 @@ gr_rc gaps_close(struct sequencer *q, int64_t id, const char *note,
     return rc;
 }
 
+static const char order_changed[] = "the configuration of order changed";
+
+static bool note_skipped(void *arg, const struct gap_row *g)
+{
+    operational_gap(arg, OPERATIONAL_GAP_SKIPPED, g, order_changed);
+    return true;
+}
+
 void gaps_skip_all(struct sequencer *q, int64_t stream)
 {
+    store_gaps_open_of(q->order, stream, note_skipped, q);
     q->metrics[METRIC_GAPS_SKIPPED] += store_gaps_skip_all(
-        q->order, stream, GAP_SKIPPED, q->d.loop.now_ms,
-        "the configuration of order changed");
+        q->order, stream, GAP_SKIPPED, q->d.loop.now_ms, order_changed);
 }
 
 enum gap_status gaps_before(struct sequencer *q, int64_t stream, int64_t number,

@@ -13,7 +13,7 @@ struct store_order {
         *buffered_due, *buffered_shorten_waits, *due_gap, *due_buffered;
     stmt *gap_add, *gap_before, *gap_of, *gap, *gap_span, *gap_end, *gap_due,
         *gaps_end, *gaps_detach, *gaps_shorten_waits, *gap_figures, *gap_count,
-        *gaps, *open_gaps, *gaps_purge;
+        *gaps, *open_gaps, *open_gaps_of, *gaps_purge;
     stmt *ingresses, *ingress_add, *ingress_drop;
     stmt *object, *object_set, *objects_purge;
     stmt *workspaces, *workspace;
@@ -100,6 +100,7 @@ static const struct db_statement statements[] = {
     {AT(gap_count),
      "SELECT count(*) FROM gaps WHERE status = 0 AND workspace = ?"},
     {AT(gaps), GAP "WHERE id < ? ORDER BY id DESC"},
+    {AT(open_gaps_of), GAP "WHERE stream = ? AND status = 0 ORDER BY first"},
     {AT(open_gaps),
      GAP "INDEXED BY gaps_open WHERE id < ? AND status = 0 ORDER BY id DESC"},
     {AT(gaps_purge), "DELETE FROM gaps WHERE id IN (SELECT id FROM gaps WHERE "
@@ -424,19 +425,32 @@ int64_t store_gap_count(struct store_order *s, const char *workspace)
     return db_number(s->db, s->gap_count, 0);
 }
 
-void store_gaps(struct store_order *s, bool open_only, int64_t below,
-                gap_fn *fn, void *arg)
+static void each_gap(struct store_order *s, stmt *q, gap_fn *fn, void *arg)
 {
-    stmt *q = open_only ? s->open_gaps : s->gaps;
     struct gap_row g;
     bool more = true;
 
-    bind_i64(q, 1, below);
     while (more && db_step(s->db, q)) {
         read_gap(q, &g);
         more = fn(arg, &g);
     }
     db_done(q);
+}
+
+void store_gaps(struct store_order *s, bool open_only, int64_t below,
+                gap_fn *fn, void *arg)
+{
+    stmt *q = open_only ? s->open_gaps : s->gaps;
+
+    bind_i64(q, 1, below);
+    each_gap(s, q, fn, arg);
+}
+
+void store_gaps_open_of(struct store_order *s, int64_t stream, gap_fn *fn,
+                        void *arg)
+{
+    bind_i64(s->open_gaps_of, 1, stream);
+    each_gap(s, s->open_gaps_of, fn, arg);
 }
 
 int store_gaps_purge(struct store_order *s, int64_t cutoff_ms, int max)

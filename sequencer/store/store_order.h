@@ -127,6 +127,9 @@ int64_t store_gap_count(struct store_order *s, const char *workspace);
 typedef bool gap_fn(void *arg, const struct gap_row *g);
 void store_gaps(struct store_order *s, bool open_only, int64_t below,
                 gap_fn *fn, void *arg);
+/* The open gaps of one stream, in order. */
+void store_gaps_open_of(struct store_order *s, int64_t stream, gap_fn *fn,
+                        void *arg);
 /* Delete gaps that ended before `cutoff_ms`, at most `max`; returns how many. */
 int store_gaps_purge(struct store_order *s, int64_t cutoff_ms, int max);
 

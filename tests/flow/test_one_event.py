@@ -27,7 +27,8 @@ OUR_HEADERS = {"webhook-id", "webhook-timestamp", "webhook-signature",
                "grapnel-signature",
                "grapnel-source", "grapnel-type", "grapnel-workspace",
                "grapnel-time", "grapnel-sequence", "grapnel-previous",
-               "grapnel-clock", "grapnel-series", "grapnel-attempt"}
+               "grapnel-clock", "grapnel-series", "grapnel-attempt",
+               "grapnel-hops"}
 HTTP_HEADERS = {"host", "content-length", "content-type", "accept",
                 "user-agent"}
 
@@ -62,7 +63,8 @@ class OneEvent(RigTest):
             {"webhook-id": event, "grapnel-source": "plane",
              "grapnel-type": "issue.updated", "grapnel-workspace": "ws-1",
              "grapnel-sequence": "1", "grapnel-previous": "0",
-             "grapnel-clock": "issue.updated=1", "grapnel-attempt": "1"})
+             "grapnel-clock": "issue.updated=1", "grapnel-attempt": "1",
+             "grapnel-hops": "1"})
         self.assertTrue(is_signed(request))
         self.assertAlmostEqual(int(h["webhook-timestamp"]), before,
                                delta=5 * SLOW)

@@ -205,6 +205,28 @@ static void each_decision_has_a_reason(void **state)
     buf_fini(&why);
 }
 
+static void operational_events_go_where_their_source_is_named(void **state)
+{
+    struct endpoint_settings all = {.name = "all", .enabled = true};
+    struct endpoint_settings star = {
+        .name = "star", .enabled = true, .sources = LIST("*", "grap*")};
+    struct endpoint_settings ops = {
+        .name = "ops", .enabled = true, .sources = LIST("plane", "grapnel")};
+    struct endpoint_settings routed = {.name = "routed", .enabled = true};
+    struct route r = {.sources = LIST("grapnel"), .endpoints = LIST("routed")};
+    struct endpoint_settings list[] = {all, star, ops, routed};
+    struct settings s = {
+        .endpoints = list, .endpoint_count = 4, .routes = &r, .route_count = 1};
+    const bool want[] = {false, false, true, true};
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(is_subscribed(&s, &list[i], "grapnel",
+                                       "grapnel.gap.opened", "acme"),
+                         want[i]);
+    assert_true(is_subscribed(&s, &list[1], "grappler", "t", "acme"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +241,7 @@ int main(void)
             a_named_endpoint_without_own_subscriptions_gets_what_routes_say),
         cmocka_unit_test(routes_add_to_own_subscriptions),
         cmocka_unit_test(each_decision_has_a_reason),
+        cmocka_unit_test(operational_events_go_where_their_source_is_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
