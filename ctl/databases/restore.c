@@ -35,6 +35,7 @@ struct copy {
 
 struct restore {
     const char *from, *state_dir;
+    char *folder, *actor; /* for the audit rows: `from`, absolute; the user */
     char *staging, *marker, *aside;
     struct copy *copies;
     size_t count;
@@ -278,7 +279,8 @@ static bool make_ready(const struct restore *r, struct copy *c)
                 (copy_file(from, to) &&
                  (!is_there(from_wal) || copy_file(from_wal, to_wal)));
 
-    if (good && db_copy_prepare(to, kind->table, &c->copied_ms, why) != GR_OK) {
+    if (good && db_copy_prepare(to, kind->table, r->actor, r->folder,
+                                &c->copied_ms, why) != GR_OK) {
         complain(EXIT_REFUSED, "%s: %s", from, why);
         good = false;
     }
@@ -549,6 +551,10 @@ int run_restore(struct ctl *c)
     copies = json_array();
     r.from = c->parsed.args[0];
     r.state_dir = c->settings->state_dir;
+    r.folder = realpath(r.from, NULL);
+    if (!r.folder)
+        r.folder = gr_strdup(r.from);
+    r.actor = gr_printf("user %s", user_name());
     r.staging = gr_printf("%s/restore.new", r.state_dir);
     r.marker = gr_printf("%s/restore.unfinished", r.state_dir);
     if (mkdir(r.state_dir, 0700) != 0 && errno != EEXIST)
@@ -585,6 +591,8 @@ int run_restore(struct ctl *c)
     for (size_t i = 0; i < r.count; i++)
         free(r.copies[i].name);
     free(r.copies);
+    free(r.folder);
+    free(r.actor);
     free(r.staging);
     free(r.marker);
     free(r.aside);

@@ -38,6 +38,83 @@ const struct command_spec command_audit = {
     .rows = "audit",
 };
 
+/* ---- audit_verify ---- */
+
+static const struct value head_hash = TEXT("hash", "64 hexadecimal digits",
+                                           .min = 64, .max = 64);
+static const struct value verify_args[] = {
+    INTEGER("after", "the `next` of the page before"),
+    LIST("heads", &head_hash, "published hashes to look for", .max = 20),
+    {0}};
+static const struct value found_fields[] = {TEXT("hash", "the published hash"),
+                                            INTEGER("n", "the row that has it"),
+                                            {0}};
+static const struct value found_item = OBJECT("", found_fields, "");
+static const struct value restore_fields[] = {
+    INTEGER("n", "the row"),
+    TIME("at", "when the restored process started"),
+    {0}};
+static const struct value restore_item = OBJECT("", restore_fields, "");
+static const char *const finding_kinds[] = {
+    "changed", "missing",       "unlinked", "unknown_key",
+    "anchor",  "before_anchor", NULL};
+static const struct value finding_fields[] = {
+    INTEGER("from", "the first row that it is about", .min = INT64_MIN),
+    INTEGER("to", "the last one", .min = INT64_MIN),
+    CHOICE("what", finding_kinds,
+           "changed: the content differs from what was written, or was "
+           "inserted; missing: the rows were removed; unlinked: the hash does "
+           "not follow from the row before, so rows were swapped, inserted or "
+           "removed; unknown_key: the rows have hashes of another key; "
+           "anchor: the record of where the chain begins was changed or "
+           "removed; before_anchor: rows were inserted before the beginning "
+           "of the chain"),
+    TEXT("key", "the id of the key of unknown_key", .flags = VALUE_NULL),
+    {0}};
+static const struct value finding_item = OBJECT("", finding_fields, "");
+static const struct value audit_verify_reply[] = {
+    INTEGER("rows", "how many rows of this page were verified"),
+    INTEGER("last", "the last of them", .min = INT64_MIN),
+    INTEGER("next", "the `after` of the next page; null: this is the last one",
+            .flags = VALUE_NULL, .min = INT64_MIN),
+    INTEGER("begins_after", "the chain begins after this row",
+            .min = INT64_MIN),
+    TIME("begins_at", "since when", .flags = VALUE_NULL),
+    INTEGER("unchained", "rows from before there was a chain"),
+    TEXT("key", "the id of the key in use"),
+    LIST("found", &found_item, "which of `heads` are in this page"),
+    LIST("restores", &restore_item,
+         "restores in this page: hashes that were published before a restore "
+         "may be of rows that it replaced",
+         .max = 100),
+    LIST("findings", &finding_item, "what is wrong in this page", .max = 100),
+    INTEGER("findings_more", "further findings"),
+    {0}};
+const struct command_spec command_audit_verify = {
+    .name = "audit_verify",
+    .process = "every",
+    .help = "Verifies a page of the hash chain over the audit rows of this "
+            "process, oldest first.",
+    .args = verify_args,
+    .reply = OBJECT("reply", audit_verify_reply, ""),
+    .role = ROLE_ADMIN,
+    .flags = COMMAND_LOCAL,
+};
+
+static const struct value audit_head_reply[] = {
+    TEXT("head",
+         "the newest hash as PROCESS:ROW:HASH; null: there is no row yet",
+         .flags = VALUE_NULL),
+    {0}};
+const struct command_spec command_audit_head = {
+    .name = "audit_head",
+    .process = "every",
+    .help = "The newest hash of the chain over the audit rows of this process.",
+    .reply = OBJECT("reply", audit_head_reply, ""),
+    .role = ROLE_ADMIN,
+    .flags = COMMAND_LOCAL,
+};
+
 /* ---- tokens ---- */
 
 static const char *const roles[] = {"viewer", "operator", "admin", NULL};

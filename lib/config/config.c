@@ -98,6 +98,9 @@ static const struct conf_key root_keys_all[] = {
     SECTION("console", &settings_console_section,
             "the process that serves metrics to Prometheus and the "
             "management API, and sends alerts"),
+    SECTION("audit", &settings_audit_section,
+            "the record of every change, and its hash chain",
+            .flags = CONF_OPTIONAL),
     KEY(strings, settings, include, "include", NULL,
         "more files. They may contain only sources, producers, endpoints, "
         "routes, retry_policies, alerts and notifiers, which are added to the "
@@ -135,6 +138,7 @@ static const struct conf_section included_section = {
             {"dlq", MAIN_ONLY},
             {"metrics", MAIN_ONLY},
             {"console", MAIN_ONLY},
+            {"audit", MAIN_ONLY},
             {"include", MAIN_ONLY},
             {0},
         },
@@ -408,6 +412,8 @@ static const struct {
     {"metrics.interval", NULL},
     {"metrics.publish", "console"},
     {"console.listen", "console"},
+    {"audit.key", NULL},
+    {"audit.old_keys", NULL},
     {"ingress.listen", "ingress"},
     {"ingress.max_connections", "ingress"},
 };
@@ -461,6 +467,14 @@ static void swap_text(char **a, char **b)
     *b = was;
 }
 
+static void swap_list(struct string_list *a, struct string_list *b)
+{
+    struct string_list was = *a;
+
+    *a = *b;
+    *b = was;
+}
+
 void settings_keep_start_values(struct settings *running,
                                 struct settings *fresh)
 {
@@ -475,6 +489,8 @@ void settings_keep_start_values(struct settings *running,
                   &fresh->console.tls.certificate);
         swap_text(&running->console.tls.key, &fresh->console.tls.key);
     }
+    swap_text(&running->audit.key, &fresh->audit.key);
+    swap_list(&running->audit.old_keys, &fresh->audit.old_keys);
     swap_text(&running->ingress.host, &fresh->ingress.host);
     fresh->ingress.port = running->ingress.port;
     fresh->ingress.max_connections = running->ingress.max_connections;

@@ -163,6 +163,9 @@ static void check_alerts(struct conf *c, const struct settings *s)
                             sizeof *s->notifiers, s->notifier_count,
                             "notifier");
     }
+    for (size_t k = 0; k < s->audit.notify.count; k++)
+        check_reference(c, s->audit.notify.items[k], s->notifiers,
+                        sizeof *s->notifiers, s->notifier_count, "notifier");
 }
 
 void settings_check_policies(struct conf *c, const struct settings *s,

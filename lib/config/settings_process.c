@@ -2,6 +2,7 @@
  * and the settings of all processes. */
 #include "bounds.h"
 #include "settings_types.h"
+#include <string.h>
 
 static const char *const level_words[] = {"debug", "info", "warn", "error",
                                           NULL};
@@ -174,4 +175,39 @@ const struct conf_section settings_console_section = {
             "API, and sends alerts. "
             "Deliveries continue without it.",
     .keys = console_keys,
+};
+
+static const char *wrong_audit_key(const char *text)
+{
+    return strlen(text) < AUDIT_KEY_MIN_BYTES
+               ? "is too short for a key: 32 characters or more are needed "
+                 "(openssl rand -hex 32)"
+               : NULL;
+}
+
+static const struct conf_key audit_keys[] = {
+    KEY(string, settings, audit.key, "key", NULL,
+        "the key of the hash chain over audit rows, the same for all "
+        "processes, as `file:PATH`: 32 characters or more. Without it, the "
+        "first process that starts makes `audit.key` in `state_dir`, which "
+        "`grapnel backup` does not copy",
+        .check = wrong_audit_key, .flags = CONF_SECRET, .form = "secret"),
+    KEY(strings, settings, audit.old_keys, "old_keys", NULL,
+        "earlier keys, by which `grapnel audit verify` still verifies the rows "
+        "that were written with them",
+        .check = wrong_audit_key, .flags = CONF_SECRET,
+        .form = "list of secrets"),
+    KEY(strings, settings, audit.notify, "notify", NULL,
+        "the notifiers that get the newest hash of every process once an "
+        "hour, in one message. Default: none",
+        .check = wrong_name, .form = "list of names"),
+    {0},
+};
+
+const struct conf_section settings_audit_section = {
+    .name = "audit",
+    .help = "Every change leaves an audit row. Each row has a keyed hash of "
+            "itself and the row before, so that `grapnel audit verify` finds "
+            "rows that were changed, removed or inserted.",
+    .keys = audit_keys,
 };

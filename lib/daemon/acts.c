@@ -1,5 +1,6 @@
 /* acts: writes audit rows and idempotency records, and finds and deletes them. */
 #include "acts.h"
+#include "audit_chain.h"
 #include "clock.h"
 #include "control.h"
 #include "json_text.h"
@@ -10,14 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/random.h>
 
 enum {
     ARGS_MAX_BYTES = 4096,
     NAME_BYTES = 64, /* of an argument, with quotes */
     STEP_ROWS = 64,
     TIDY_MS = MINUTE_MS,
-    TIDY_AGAIN_MS = 1000, /* when a step did not delete all */
-    AGAIN_MS = 10 * 1000, /* until rows that did not fit are tried again */
+    TIDY_AGAIN_MS = 1000,    /* when a step did not delete all */
+    AGAIN_MS = 10 * 1000,    /* until rows that did not fit are tried again */
+    HEAD_EVERY_MS = HOUR_MS, /* the newest hash is logged */
     PENDING_MAX = 16,
     PAGE_USUAL = 100,
     LOOK_MAX = 5000,              /* rows read for one page */
@@ -32,6 +35,16 @@ enum {
     X(own, args)            \
     X(own, outcome)         \
     X(own, request_id)
+/* The chain's. */
+#define HASH_COLUMNS(F, X) \
+    F(i64, n)              \
+    X(blob, salt)          \
+    X(blob, content)       \
+    X(blob, hash)          \
+    X(text, key)
+#define AUDIT_INSERT                                              \
+    "INSERT INTO audit(" ROW_NAMES(AUDIT_COLUMNS) ", " ROW_NAMES( \
+        HASH_COLUMNS) ") VALUES (" ROW_VALUES(AUDIT_COLUMNS) ", " ROW_VALUES(HASH_COLUMNS) ")"
 #define RECORD_COLUMNS(F, X) \
     F(own, owner)            \
     X(own, key)              \
@@ -55,8 +68,10 @@ STAILQ_HEAD(entries, entry);
 struct acts {
     struct db *db;
     struct retention *retention;
+    const struct audit_keys *keys;
+    struct audit_chain *chain;
     char *process;
-    stmt *row_add, *rows, *first, *last, *rows_cut;
+    stmt *row_add, *rows, *first, *last, *rows_cut, *rows_after, *row_erase;
     stmt *record_add, *record, *records_old, *records_ahead;
     struct entry *running; /* the act that replies later, or NULL */
     struct entries pending;
@@ -64,11 +79,13 @@ struct acts {
     bool tried;       /* this turn has written them */
     int64_t again_ms; /* mono: when to try again; 0: now */
     int64_t tidy_ms;  /* mono */
+    int64_t head_ms;  /* mono: when to log the newest hash */
+    char *head;       /* to log after the commit, or NULL */
     bool warned;
 };
 
 struct acts *acts_open(struct db *db, struct retention *retention,
-                       const char *process)
+                       const char *process, const struct audit_keys *keys)
 {
     struct acts *a = gr_alloc(sizeof *a);
 
@@ -76,7 +93,16 @@ struct acts *acts_open(struct db *db, struct retention *retention,
     a->retention = retention;
     a->process = gr_strdup(process);
     STAILQ_INIT(&a->pending);
-    a->row_add = db_prepare(db, ROW_INSERT("audit", AUDIT_COLUMNS));
+    a->keys = keys;
+    a->chain = audit_chain_open(db, keys);
+    a->row_add = db_prepare(db, AUDIT_INSERT);
+    a->rows_after = db_prepare(
+        db, "SELECT n, hash, key, salt IS NOT NULL, command, args FROM audit "
+            "WHERE n > ? ORDER BY n LIMIT ?");
+    a->row_erase = db_prepare(
+        db, "UPDATE audit SET salt = NULL, erased = ?2, actor = '', role = '', "
+            "command = '', args = '{}', outcome = 'erased', request_id = '' "
+            "WHERE n = ?1");
     a->rows = db_prepare(
         db, "SELECT n, " ROW_NAMES(AUDIT_COLUMNS) " FROM audit WHERE n < ? "
                                                   "ORDER BY n DESC LIMIT ?");
@@ -133,6 +159,8 @@ void acts_close(struct acts *a)
     warn_missing(e);
     pending_free(a);
     entry_free(a->running);
+    audit_chain_close(a->chain);
+    free(a->head);
     free(a->process);
     free(a);
 }
@@ -356,12 +384,46 @@ static struct entry *entry_of(const struct act *act, const char *outcome,
                      act->now_ms, outcome, reply);
 }
 
+/* The row, with its place in the chain. */
+static void write_row(struct acts *a, const struct entry *e)
+{
+    const struct audit_key *key = &a->keys->all[0];
+    const struct audit_content c = {.actor = e->row.actor,
+                                    .role = e->row.role,
+                                    .command = e->row.command,
+                                    .args = e->row.args,
+                                    .outcome = e->row.outcome,
+                                    .request_id = e->row.request_id};
+    uint8_t salt[AUDIT_SALT_BYTES], content[AUDIT_HASH_BYTES];
+    char head_key[AUDIT_KEY_ID_BYTES + 1];
+    struct audit_link head, row;
+    struct {
+        ROW_FIELDS(HASH_COLUMNS)
+    } hashes;
+    int i = 0;
+
+    if (!audit_chain_head(a->chain, &head, &row.n, head_key))
+        return;
+    if (getrandom(salt, sizeof salt, 0) != sizeof salt)
+        die(EXIT_UNAVAILABLE, "getrandom: %s", strerror(errno));
+    hashes.n = row.n;
+    hashes.salt = (struct bytes){salt, sizeof salt};
+    hashes.content = (struct bytes){content, sizeof content};
+    hashes.hash = (struct bytes){row.hash, sizeof row.hash};
+    hashes.key = key->id;
+    audit_hash_content(key, row.n, hashes.salt, &c, content);
+    audit_hash_row(key, &head, row.n, e->row.at_ms, content, row.hash);
+    ROW_BIND(AUDIT_COLUMNS, a->row_add, i, &e->row);
+    ROW_BIND(HASH_COLUMNS, a->row_add, i, &hashes);
+    db_run(a->db, a->row_add);
+    audit_chain_added(a->chain, &row);
+}
+
 static void write_entry(struct acts *a, const struct entry *e)
 {
     int i = 0;
 
-    ROW_BIND(AUDIT_COLUMNS, a->row_add, i, &e->row);
-    db_run(a->db, a->row_add);
+    write_row(a, e);
     if (!e->record.reply)
         return;
     i = 0;
@@ -422,6 +484,109 @@ void acts_ended(struct acts *a, int64_t now_ms, const char *outcome,
     a->running = NULL;
 }
 
+/* ---- rows of the process itself ---- */
+
+/* Takes `args` over. */
+static void write_own(struct acts *a, const char *actor, const char *command,
+                      json_t *args, int64_t now_ms)
+{
+    const struct command_spec spec = {.name = command};
+    const struct act_by by = {.actor = actor,
+                              .role = "",
+                              .request_id = "",
+                              .owner = "",
+                              .key = "",
+                              .digest = ""};
+    struct entry *e = entry_new(&spec, &by, json_dumps(args, JSON_COMPACT),
+                                now_ms, "done", NULL);
+
+    write_row(a, e);
+    entry_free(e);
+    json_decref(args);
+}
+
+void acts_restored(struct acts *a, int64_t now_ms, int64_t copied_ms,
+                   bool by_grapnel, const char *actor, const char *from)
+{
+    write_own(a, *actor ? actor : "unknown", "restore",
+              json_pack("{s:o,s:s,s:o}", "copied_at",
+                        json_time(copied_ms > 1 ? copied_ms : 0), "copied_by",
+                        by_grapnel ? "grapnel" : "something else", "from",
+                        json_text_or_null(from)),
+              now_ms);
+}
+
+void acts_begin(struct acts *a, int64_t now_ms)
+{
+    const char *id = a->keys->all[0].id;
+    char head_key[AUDIT_KEY_ID_BYTES + 1];
+    struct audit_link head;
+    int64_t next;
+
+    if (audit_chain_ready(a->chain))
+        return;
+    db_begin(a->db);
+    if (audit_chain_head(a->chain, &head, &next, head_key) && *head_key &&
+        strcmp(head_key, id) != 0) {
+        log_warn(NULL,
+                 "the key of the audit chain changed: name the earlier key in "
+                 "audit.old_keys, so that earlier rows can be verified",
+                 LS("old_key", head_key), LS("new_key", id));
+        write_own(
+            a, "grapnel", "audit_key",
+            json_pack("{s:o,s:s}", "old", json_text_of(head_key), "new", id),
+            now_ms);
+    }
+    /* On a full disk the next act begins the chain. */
+    if (db_commit(a->db) != GR_OK)
+        audit_chain_undo(a->chain);
+}
+
+/* ---- erasure ---- */
+
+bool acts_erase_content(struct acts *a, int64_t *after, int most,
+                        acts_chosen_fn *chosen, void *self)
+{
+    struct audit_link erase[STEP_ROWS];
+    const struct audit_key *keys[STEP_ROWS];
+    uint8_t mac[AUDIT_HASH_BYTES];
+    int count = 0, looked = 0;
+
+    most = most < STEP_ROWS ? most : STEP_ROWS;
+    bind_i64(a->rows_after, 1, *after);
+    bind_i64(a->rows_after, 2, most);
+    while (db_step(a->db, a->rows_after)) {
+        stmt *q = a->rows_after;
+        struct bytes hash = col_blob(q, 1);
+        json_t *args = json_loads(col_text(q, 5), 0, NULL);
+        bool chained = hash.n == AUDIT_HASH_BYTES && col_i64(q, 3);
+
+        looked++;
+        *after = col_i64(q, 0);
+        /* A row that was not chained needs no proof; the bytes of its hash are not used. */
+        if ((chained || !hash.n) && strcmp(col_text(q, 4), "") != 0 &&
+            chosen(self, col_text(q, 4), args)) {
+            erase[count].n = *after;
+            keys[count] = audit_key_named(a->keys, col_text(q, 2));
+            if (chained)
+                memcpy(erase[count].hash, hash.p, AUDIT_HASH_BYTES);
+            count++;
+        }
+        json_decref(args);
+    }
+    db_done(a->rows_after);
+    for (int i = 0; i < count; i++) {
+        bind_i64(a->row_erase, 1, erase[i].n);
+        if (keys[i])
+            audit_hash_erased(keys[i], &erase[i], mac);
+        bind_blob(a->row_erase, 2,
+                  keys[i] ? (struct bytes){mac, AUDIT_HASH_BYTES}
+                          : (struct bytes){0});
+        db_run(a->db, a->row_erase);
+    }
+    return looked == most && !db_full(a->db);
+}
+
 /* ---- the turn ---- */
 
 /* Rows are in the order in which they were added. */
@@ -448,6 +613,7 @@ static bool cut_rows(struct acts *a, int64_t now_ms)
     db_done(a->first);
     if (!cut)
         return false;
+    audit_chain_cut(a->chain, cut, now_ms);
     bind_i64(a->rows_cut, 1, cut);
     db_run(a->db, a->rows_cut);
     if (early && !a->warned)
@@ -480,6 +646,10 @@ void acts_work(struct acts *a, int64_t mono_ms, int64_t now_ms)
         write_entry(a, e);
         a->tried = true;
     }
+    if (mono_ms >= a->head_ms) {
+        a->head_ms = mono_ms + HEAD_EVERY_MS;
+        a->head = audit_chain_head_text(a->chain, a->process);
+    }
     if (mono_ms < a->tidy_ms)
         return;
     more = cut_rows(a, now_ms);
@@ -492,6 +662,12 @@ void acts_work(struct acts *a, int64_t mono_ms, int64_t now_ms)
 
 void acts_flush(struct acts *a)
 {
+    /* With a kept log, rows that were cut off since can be noticed. */
+    if (a->head)
+        log_info(NULL, "the newest hash of the audit chain",
+                 LS("head", a->head));
+    free(a->head);
+    a->head = NULL;
     if (!a->tried)
         return;
     a->tried = false;
@@ -501,9 +677,14 @@ void acts_flush(struct acts *a)
 void acts_undo(struct acts *a)
 {
     a->tried = false;
+    if (a->head)
+        a->head_ms = 0;
+    free(a->head);
+    a->head = NULL;
+    audit_chain_undo(a->chain);
 }
 
-/* ---- the command ---- */
+/* ---- the commands ---- */
 
 static json_t *row_json(const struct acts *a, int64_t n, stmt *q)
 {
@@ -559,4 +740,23 @@ json_t *acts_audit(void *self, json_t *args, char why[200])
     more = more || looked == LOOK_MAX;
     return json_pack("{s:o,s:o}", "audit", list, "next",
                      more ? json_sprintf("%" PRId64, last) : json_null());
+}
+
+json_t *acts_verify(void *self, json_t *args, char why[200])
+{
+    const struct acts *a = self;
+
+    (void)why;
+    return audit_chain_verify(a->chain, args);
+}
+
+json_t *acts_head(void *self, json_t *args, char why[200])
+{
+    const struct acts *a = self;
+    char *head = audit_chain_head_text(a->chain, a->process);
+    json_t *reply = json_pack("{s:o}", "head", json_text_of(head));
+
+    (void)args, (void)why;
+    free(head);
+    return reply;
 }

@@ -10,10 +10,13 @@
  * later has a row when it starts and one when it has ended. While it runs, a repeat
  * is refused. After a crash its key is unknown, so that a repeat runs it again.
  *
+ * Rows are chained by keyed hashes (audit_chain.h), in the same transaction.
+ *
  * Secrets (VALUE_SECRET) are neither in rows nor in records. */
 #ifndef DAEMON_ACTS_H
 #define DAEMON_ACTS_H
 
+#include "audit_key.h"
 #include "command_spec.h"
 #include "retention.h"
 
@@ -25,8 +28,9 @@ enum {
 
 struct acts;
 
+/* The keys are borrowed until acts_close(). */
 struct acts *acts_open(struct db *db, struct retention *retention,
-                       const char *process);
+                       const char *process, const struct audit_keys *keys);
 void acts_close(struct acts *a);
 
 /* Who asks: the object `by` of a control request. All texts are borrowed from the request;
@@ -63,6 +67,22 @@ void acts_began(struct acts *a, const struct act *act);
 void acts_ended(struct acts *a, int64_t now_ms, const char *outcome,
                 const json_t *reply);
 
+/* In the transaction that adopts a restored copy (db.h): a row that says so. `actor` and `from`
+ * are "" if they are not known. */
+void acts_restored(struct acts *a, int64_t now_ms, int64_t copied_ms,
+                   bool by_grapnel, const char *actor, const char *from);
+/* At the start, outside of a transaction: begins the chain of a database without one, and adds a
+ * row if the key is not that of the newest row. */
+void acts_begin(struct acts *a, int64_t now_ms);
+
+/* Erasure of a workspace: deletes content and salt of the rows that are `chosen`; the chain still
+ * verifies. Reads at most `most` rows after number *after (at first 0), which it moves on. false:
+ * it has reached the newest row. Inside a transaction; `args` is NULL if it is not JSON. */
+typedef bool acts_chosen_fn(void *self, const char *command,
+                            const json_t *args);
+bool acts_erase_content(struct acts *a, int64_t *after, int most,
+                        acts_chosen_fn *chosen, void *self);
+
 /* Once in each turn, as the last in its transaction. Deletes old rows in small steps. Costs
  * one comparison when nothing is due. */
 void acts_work(struct acts *a, int64_t mono_ms, int64_t now_ms);
@@ -72,6 +92,9 @@ void acts_undo(struct acts *a);
 
 /* The command `audit`: a page of rows, newest first. */
 json_t *acts_audit(void *self, json_t *args, char why[200]);
+/* The commands `audit_verify` and `audit_head`. */
+json_t *acts_verify(void *self, json_t *args, char why[200]);
+json_t *acts_head(void *self, json_t *args, char why[200]);
 
 /* The tables, which each process's schema contains. */
 extern const char daemon_acts_sql[];

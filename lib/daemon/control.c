@@ -104,7 +104,10 @@ void control_add(struct control *c, const struct control_command *commands,
 void control_record(struct control *c, struct acts *acts)
 {
     static const struct control_command commands[] = {
-        {&command_audit, acts_audit}, {0}};
+        {&command_audit, acts_audit},
+        {&command_audit_verify, acts_verify},
+        {&command_audit_head, acts_head},
+        {0}};
 
     c->acts = acts;
     control_add(c, commands, acts);

@@ -646,6 +646,8 @@ static void begin_as_copy(struct daemon *d)
     links_restored(d->links);
     if (d->plan->restored)
         d->plan->restored(d->plan->self);
+    acts_restored(d->acts, d->started_ms, since_ms, db_stamped(d->db),
+                  db_restored_by(d->db), db_restored_from(d->db));
     db_adopt(d->db);
     if (db_commit(d->db) != GR_OK)
         die(EXIT_STORAGE,
@@ -691,7 +693,8 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
         mailbox_open_priority(d->mailbox);
     d->links = links_open(d->db, d->mailbox, plan->links, d->epoch, plan->self);
     d->control = control_open(d->settings->run_dir, d->name);
-    d->acts = acts_open(d->db, &d->retention, d->name);
+    audit_keys_load(&d->audit_keys, d->settings);
+    d->acts = acts_open(d->db, &d->retention, d->name, &d->audit_keys);
     control_add(d->control, common_commands, d);
     control_record(d->control, d->acts);
     d->jobs = jobs_open(d->db, d->acts, d->name, plan->jobs, plan->self);
@@ -719,6 +722,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     open_plan(d);
     if (db_copied_ms(d->db))
         begin_as_copy(d);
+    acts_begin(d->acts, d->started_ms);
 }
 
 /* ZeroMQ leaves the socket files. A process without the file has stopped in order; one that
@@ -750,6 +754,7 @@ int daemon_run(struct daemon *d)
     control_close(d->control);
     acts_close(d->acts);
     jobs_close(d->jobs);
+    audit_keys_fini(&d->audit_keys);
     links_close(d->links);
     mailbox_close(d->mailbox);
     take_sockets_away(d);

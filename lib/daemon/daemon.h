@@ -85,6 +85,7 @@ struct daemon {
     struct control *control;
     struct acts *acts;
     struct jobs *jobs;
+    struct audit_keys audit_keys;
     struct metrics *metrics;
     struct loop loop;
     struct retention retention;

@@ -178,6 +178,8 @@ struct producer {
     struct rate rate_limit;
 };
 
+enum { AUDIT_KEY_MIN_BYTES = 32 };
+
 enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_CRITICAL };
 
 /* A rule of `alerts`. alert_kinds.h lists what it may be about. */
@@ -256,6 +258,10 @@ struct settings {
         int64_t evaluate_ms;
         struct tls tls; /* without `ca` */
     } console;
+    struct {
+        char *key; /* NULL: the file state_dir/audit.key */
+        struct string_list old_keys, notify;
+    } audit;
     struct alert_rule *alerts; /* the built-in ones too */
     size_t alert_count;
     struct notifier *notifiers;

@@ -798,6 +798,16 @@ bool db_stamped(const struct db *db)
     return db_origin_stamped(db->origin);
 }
 
+const char *db_restored_by(const struct db *db)
+{
+    return db_origin_restored_by(db->origin);
+}
+
+const char *db_restored_from(const struct db *db)
+{
+    return db_origin_restored_from(db->origin);
+}
+
 void db_adopt(struct db *db)
 {
     db_origin_adopt(db->origin);

@@ -125,6 +125,9 @@ bool db_backup_running(const struct db *db);
 int64_t db_copied_ms(const struct db *db);
 /* Whether the copy has the stamp of `grapnel backup` or `grapnel restore`. */
 bool db_stamped(const struct db *db);
+/* Of a copy: who restored it, and from which folder, as `grapnel restore` noted; "": unknown. */
+const char *db_restored_by(const struct db *db);
+const char *db_restored_from(const struct db *db);
 /* Inside a transaction: after its commit the file belongs to this process. */
 void db_adopt(struct db *db);
 /* Inside a transaction, at any time: notes when something was written, in a transaction
@@ -134,9 +137,10 @@ void db_note_written(struct db *db, int64_t now_ms, bool last);
 GR_MUST_CHECK gr_rc db_copy_finish(sqlite3 *h, int64_t copied_ms,
                                    char why[200]);
 /* The same for a file that no process has open, with the pages of a -wal beside it, after
- * checking that it is not damaged and has `table`. *copied_ms: the time of its content.
+ * checking that it is not damaged and has `table`. Notes in it who restores it, and from where. *copied_ms: the time of its content.
  * GR_REFUSE: `why` has the reason; the file may have been changed. */
 GR_MUST_CHECK gr_rc db_copy_prepare(const char *path, const char *table,
+                                    const char *actor, const char *folder,
                                     int64_t *copied_ms, char why[200]);
 
 #endif

@@ -38,6 +38,12 @@
     "born_ms INTEGER NOT NULL, old_inode INTEGER NOT NULL, "            \
     "old_born_ms INTEGER NOT NULL) STRICT;"
 
+/* Who restored the copy, from which folder; in a restored copy until it is adopted. */
+#define RESTORED_TABLE                                               \
+    "CREATE TABLE IF NOT EXISTS file_restored ("                     \
+    "one INTEGER PRIMARY KEY CHECK (one = 1), actor TEXT NOT NULL, " \
+    "folder TEXT NOT NULL) STRICT;"
+
 enum { WRITTEN_EVERY_MS = 10000 };
 
 struct origin {
@@ -46,7 +52,8 @@ struct origin {
 
 struct db_origin {
     struct db *db;
-    stmt *adopt, *note_start, *written;
+    stmt *adopt, *adopt_restored, *note_start, *written;
+    char *restored_by, *restored_from; /* "": not known */
     int64_t copied_ms, written_ms;
     bool stamped;
     bool start_due;   /* FILE-start has to be replaced … */
@@ -146,15 +153,24 @@ struct db_origin *db_origin_open(struct db *db)
 {
     struct db_origin *o = gr_alloc(sizeof *o);
     struct origin here = origin_of(db_path(db)), noted;
-    stmt *read, *add;
+    stmt *read, *add, *restored;
 
-    db_exec(db, ORIGIN_TABLE START_TABLE);
+    db_exec(db, ORIGIN_TABLE START_TABLE RESTORED_TABLE);
     read = db_prepare(db, "SELECT inode, born_ms, written_ms, copied_ms "
                           "FROM file_origin WHERE one = 1");
     add = db_prepare(db, "INSERT INTO file_origin(one, inode, born_ms, "
                          "written_ms, copied_ms) VALUES (1, ?, ?, 0, 0)");
     o->adopt = db_prepare(db, "UPDATE file_origin SET inode = ?, born_ms = ?, "
                               "written_ms = ?, copied_ms = 0 WHERE one = 1");
+    o->adopt_restored = db_prepare(db,
+                                   "DELETE FROM file_restored WHERE one = 1");
+    restored = db_prepare(
+        db, "SELECT actor, folder FROM file_restored WHERE one = 1");
+    if (db_step(db, restored)) {
+        o->restored_by = gr_strdup(col_text(restored, 0));
+        o->restored_from = gr_strdup(col_text(restored, 1));
+    }
+    db_done(restored);
     o->written = db_prepare(
         db, "UPDATE file_origin SET written_ms = ? WHERE one = 1");
     o->note_start = db_prepare(
@@ -183,6 +199,10 @@ struct db_origin *db_origin_open(struct db *db)
 
 void db_origin_close(struct db_origin *o)
 {
+    if (o) {
+        free(o->restored_by);
+        free(o->restored_from);
+    }
     free(o);
 }
 
@@ -196,6 +216,16 @@ bool db_origin_stamped(const struct db_origin *o)
     return o->stamped;
 }
 
+const char *db_origin_restored_by(const struct db_origin *o)
+{
+    return o->restored_by ? o->restored_by : "";
+}
+
+const char *db_origin_restored_from(const struct db_origin *o)
+{
+    return o->restored_from ? o->restored_from : "";
+}
+
 void db_origin_adopt(struct db_origin *o)
 {
     struct origin here = origin_of(db_path(o->db));
@@ -204,6 +234,7 @@ void db_origin_adopt(struct db_origin *o)
     bind_i64(o->adopt, 2, here.born_ms);
     bind_i64(o->adopt, 3, now_ms());
     db_run(o->db, o->adopt);
+    db_run(o->db, o->adopt_restored);
     o->start_due = true;
 }
 
@@ -283,8 +314,25 @@ static gr_rc is_sound(sqlite3 *h, char why[200])
     return sound ? GR_OK : GR_REFUSE;
 }
 
-gr_rc db_copy_prepare(const char *path, const char *table, int64_t *copied_ms,
-                      char why[200])
+/* Before the stamp: a copy with a stamp and without this row has an unknown restorer. */
+static gr_rc note_restored(sqlite3 *h, const char *actor, const char *folder,
+                           char why[200])
+{
+    char *sql = sqlite3_mprintf(RESTORED_TABLE
+                                "INSERT OR REPLACE INTO file_restored(one, "
+                                "actor, folder) VALUES (1, %Q, %Q)",
+                                actor, folder);
+    int rc = sql ? run(h, sql) : SQLITE_NOMEM;
+
+    sqlite3_free(sql);
+    if (rc == SQLITE_OK)
+        return GR_OK;
+    sqlite3_snprintf(200, why, "it cannot be written: %s", sqlite3_errmsg(h));
+    return GR_REFUSE;
+}
+
+gr_rc db_copy_prepare(const char *path, const char *table, const char *actor,
+                      const char *folder, int64_t *copied_ms, char why[200])
 {
     char sql[200];
     struct stat st;
@@ -306,7 +354,7 @@ gr_rc db_copy_prepare(const char *path, const char *table, int64_t *copied_ms,
                              "table %s",
                              table);
         else
-            rc = GR_OK;
+            rc = note_restored(h, actor, folder, why);
     }
     if (rc == GR_OK) {
         *copied_ms = number(h, "SELECT max(copied_ms, written_ms * (copied_ms "

@@ -22,6 +22,8 @@ void db_origin_rolled_back(struct db_origin *o);
 /* See db.h. */
 int64_t db_origin_copied_ms(const struct db_origin *o);
 bool db_origin_stamped(const struct db_origin *o);
+const char *db_origin_restored_by(const struct db_origin *o);
+const char *db_origin_restored_from(const struct db_origin *o);
 void db_origin_adopt(struct db_origin *o);
 void db_origin_note_written(struct db_origin *o, int64_t now_ms, bool last);
 

@@ -10,11 +10,11 @@
 /* The present schema version of each store: the number of steps in PROCESS/upgrade, which
  * the build checks. A step never changes after a release (tests/golden/stores). */
 enum {
-    INGRESS_SCHEMA = 14,
-    SEQUENCER_SCHEMA = 24,
-    DELIVERER_SCHEMA = 13,
-    DLQD_SCHEMA = 10,
-    CONSOLE_SCHEMA = 6,
+    INGRESS_SCHEMA = 15,
+    SEQUENCER_SCHEMA = 25,
+    DELIVERER_SCHEMA = 14,
+    DLQD_SCHEMA = 11,
+    CONSOLE_SCHEMA = 7,
 };
 
 struct store_kind {

@@ -44,6 +44,7 @@ static char dir[64], file[100];
 static struct db *db;
 static struct retention r;
 static struct acts *a;
+static struct audit_keys keys;
 static int64_t now, mono;
 
 static void open_all(void)
@@ -51,7 +52,8 @@ static void open_all(void)
     clock_test_set(now);
     db = db_open(file, &schema);
     retention_open(&r, db, now);
-    a = acts_open(db, &r, "tester");
+    a = acts_open(db, &r, "tester", &keys);
+    acts_begin(a, now);
 }
 
 static void close_all(void)
@@ -68,6 +70,7 @@ static int setup(void **state)
     snprintf(file, sizeof file, "%s/x.db", dir);
     now = start;
     mono = 1;
+    audit_keys_add(&keys, "a key of 32 characters or more, as needed");
     open_all();
     return 0;
 }
@@ -78,6 +81,7 @@ static int teardown(void **state)
 
     (void)state;
     close_all();
+    audit_keys_fini(&keys);
     clock_test_set(0);
     snprintf(rm, sizeof rm, "rm -rf %s", dir);
     return system(rm) == 0 ? 0 : -1;

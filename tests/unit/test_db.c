@@ -1041,12 +1041,13 @@ static void a_copy_is_prepared_for_its_place(void **state)
     assert_int_equal(ends_with(commit_and_die, said), 0);
     snprintf(to, sizeof to, "%s/y.db", dir);
     sh("cp %s %s; cp %s-wal %s-wal", file, to, file, to);
-    assert_int_equal(db_copy_prepare(to, "t", &ms, why), GR_REFUSE);
+    assert_int_equal(db_copy_prepare(to, "t", "user x", "/y", &ms, why),
+                     GR_REFUSE);
     assert_non_null(strstr(why, "no table t"));
     db = db_open(to, &schema);
     db_exec(db, "CREATE TABLE IF NOT EXISTS link_out(n)");
     db_close(db);
-    assert_int_equal(db_copy_prepare(to, "t", &ms, why), GR_OK);
+    assert_int_equal(db_copy_prepare(to, "t", "user x", "/y", &ms, why), GR_OK);
     assert_true(ms > 0);
     sh("test ! -e %s-wal", to);
     db = db_open(to, &schema);
