@@ -71,6 +71,7 @@ int run_tokens_revoke(struct ctl *c);
 int run_audit(struct ctl *c);
 int run_jobs(struct ctl *c);
 int run_jobs_cancel(struct ctl *c);
+int run_audit_verify(struct ctl *c);
 int run_reload(struct ctl *c);
 int check_running(struct ctl *c); /* reload.c: `check --running` */
 int check_event(struct ctl *c,

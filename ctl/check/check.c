@@ -1,5 +1,6 @@
 /* check: `grapnel check`: the errors and warnings of the configuration, and which events go to
  * which endpoints, by route.c, with which the sequencer decides, too. */
+#include "audit_key.h"
 #include "conf.h"
 #include "config.h"
 #include "ctl.h"
@@ -8,6 +9,7 @@
 #include "profile_doc.h"
 #include "route.h"
 #include "table.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,10 +147,12 @@ static json_t *plan_json(struct ctl *c)
             json_pack("{s:s, s:o, s:b}", "endpoint", s->endpoints[i].name,
                       "url", json_text_of(s->endpoints[i].url), "enabled",
                       (int)s->endpoints[i].enabled));
-    return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o}", "file", s->path, "ok", 1,
-                     "sources", sources, "endpoints", endpoints, "variables",
-                     strings_json(&s->variables), "warnings",
-                     strings_json(&s->warnings));
+    return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o}", "file", s->path,
+                     "ok", 1, "sources", sources, "endpoints", endpoints,
+                     "variables", strings_json(&s->variables), "warnings",
+                     strings_json(&s->warnings), "audit_key_file",
+                     s->audit.key ? json_null()
+                                  : json_sprintf("%s/audit.key", s->state_dir));
 }
 
 static bool is_all(const json_t *strings)
@@ -222,6 +226,34 @@ static void print_plan(const json_t *plan)
     json_decref(reached);
 }
 
+/* ---- the key of the audit chain ---- */
+
+/* Where it is, as text for people; the caller's. NULL: the configuration has it. */
+static char *audit_key_text(const struct settings *s)
+{
+    char *path = audit_key_path(s->state_dir), why[200], *text;
+    char *key = s->audit.key ? NULL : audit_key_read(path, why);
+
+    if (s->audit.key)
+        text = NULL;
+    else if (key)
+        text = gr_printf("Audit rows are chained with the key in %s, which "
+                         "`grapnel backup` does not copy:\nkeep a copy of it "
+                         "elsewhere, or set audit.key.",
+                         path);
+    else if (errno == ENOENT)
+        text = gr_printf("The first process that starts makes %s, the key of "
+                         "the audit chain.\n`grapnel backup` does not copy it: "
+                         "keep a copy of it elsewhere, or set audit.key.",
+                         path);
+    else
+        text = gr_printf("The key of the audit chain, %s, cannot be used: %s",
+                         path, why);
+    free(key);
+    free(path);
+    return text;
+}
+
 /* ---- a profile ---- */
 
 static int check_provider(struct ctl *c, const char *name)
@@ -261,7 +293,7 @@ int run_check(struct ctl *c)
     bool print = parsed_value(&c->parsed, "--print") != NULL;
     bool running = parsed_value(&c->parsed, "--running") != NULL;
     const char *provider = parsed_value(&c->parsed, "--provider");
-    char *variables;
+    char *variables, *audit;
     struct buf yaml;
     json_t *plan;
 
@@ -315,6 +347,10 @@ int run_check(struct ctl *c)
                "are set there. file:PATH needs no restart.\n",
                variables);
     free(variables);
+    audit = audit_key_text(c->settings);
+    if (audit)
+        printf("\n%s\n", audit);
+    free(audit);
     json_decref(plan);
     return 0;
 }

@@ -678,6 +678,26 @@ const struct command ctl_commands[] = {
         .run = run_audit,
     },
     {
+        .name = "audit verify",
+        .args = "",
+        .summary = "verify the hash chain over audit rows",
+        .help =
+            "Each process verifies the hash chain over its audit rows. Rows "
+            "that were cut off at the end\nleave no trace; a hash that was "
+            "published before shows it. Each process logs its newest\nhash "
+            "once an hour, and audit.notify sends it. Exits 1 if a row was "
+            "changed, removed or\ninserted, or if no row has a published "
+            "hash.",
+        .examples =
+            "  grapnel audit verify\n"
+            "  grapnel audit verify --head \"$(grep -oh 'head=.*' grapnel.log "
+            "| cut -c6-)\"\n",
+        .options = {{"--head", "HASH",
+                     "a published hash, as PROCESS:ROW:HASH or alone; several "
+                     "with commas"}},
+        .run = run_audit_verify,
+    },
+    {
         .name = "reload",
         .args = "",
         .summary = "make every process read the configuration again",

@@ -48,6 +48,7 @@ static const struct {
     {"--attempt", WORDS_FREE, NULL},
     {"--simulate", WORDS_FREE, NULL},
     {"--id", WORDS_FREE, NULL},
+    {"--head", WORDS_FREE, NULL},
 };
 
 static const struct {
