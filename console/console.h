@@ -74,6 +74,7 @@ struct console {
     struct api *api;
     struct notify *notify;
     struct alert_events *alert_events;
+    struct audit_heads *heads;
     struct active_list active;
     struct tests tests;
     struct ulid ids;
@@ -126,6 +127,8 @@ void changes_notify(struct console *c, struct changes *l);
 int notifications_work(struct console *c);
 /* After the commit: start what is due, continue what has started. */
 void notifications_flush(struct console *c);
+/* Of a new message. */
+void notification_id(struct console *c, char id[40]);
 json_t *notifications_test(void *self, json_t *args, char why[200]);
 void tests_fini(struct tests *t);
 

@@ -143,7 +143,7 @@ static void draft_end(struct draft *d, const char *id, int64_t now,
     row->body = *body;
 }
 
-static void make_id(struct console *c, char id[40])
+void notification_id(struct console *c, char id[40])
 {
     char ulid[ULID_BYTES + 1];
 
@@ -167,7 +167,7 @@ static void notify_one(struct console *c, const struct notifier *to,
         if (goes_to(l->all[i].rule, to->name))
             draft_add(&d, &l->all[i]);
     if (d.said) {
-        make_id(c, id);
+        notification_id(c, id);
         draft_end(&d, id, row.made_ms, &row, &body);
         store_notification_add(&c->store, &row);
     } else {
@@ -412,7 +412,7 @@ json_t *notifications_test(void *self, json_t *args, char why[200])
                  name);
         return NULL;
     }
-    make_id(c, t->id);
+    notification_id(c, t->id);
     t->results = json_array();
     t->text = gr_printf("A test of %s, sent by an operator. Nothing is "
                         "wrong.\n",

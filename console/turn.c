@@ -1,5 +1,6 @@
 /* turn: the console's start, its turn, and its replies to requests. */
 #include "alert_events.h"
+#include "audit_heads.h"
 #include "authorization.h"
 #include "clock.h"
 #include "console.h"
@@ -39,6 +40,7 @@ void console_open(void *self)
     alerts_load(c);
     dead_letter_alerts_open(c);
     c->alert_events = alert_events_open(c);
+    c->heads = audit_heads_open(s->run_dir, mono_ms() + s->console.evaluate_ms);
     c->forward = forward_open(s->run_dir, s->metrics_publish);
     c->api = api_open(&c->daemon);
     c->web = web_open(s->console.host, s->console.port, &s->console.tls,
@@ -49,6 +51,7 @@ void console_open(void *self)
     loop_watch_socket(&c->daemon.loop, c->dlqd);
     loop_watch_fd(&c->daemon.loop, web_fd(c->web));
     loop_watch_fd(&c->daemon.loop, api_fd(c->api));
+    loop_watch_fd(&c->daemon.loop, audit_heads_fd(c->heads));
     /* Wait until every process has been heard. */
     c->judge_due_ms = mono_ms() + s->console.evaluate_ms;
     log_info(NULL, "listening", LS("host", s->console.host),
@@ -109,6 +112,7 @@ int console_work(void *self)
         dead_letter_alerts_due(c);
         c->judge_due_ms = now + c->daemon.settings->console.evaluate_ms;
     }
+    ms = loop_sooner(ms, audit_heads_work(c)); /* before it is sent */
     ms = loop_sooner(ms, notifications_work(c));
     ms = loop_sooner(ms, series_store_work(c->series, c->collector,
                                            c->daemon.loop.now_ms, now));
@@ -161,6 +165,7 @@ void console_close(void *self)
     forward_close(c->forward);
     dead_letter_alerts_close(c);
     alert_events_close(c->alert_events);
+    audit_heads_close(c->heads);
     notify_close(c->notify);
     tests_fini(&c->tests);
     alerts_close(c);
