@@ -316,18 +316,9 @@ const struct command_spec command_job_cancel = {
     .routes = {{"POST", "/jobs/{id}/cancel"}},
 };
 
-const struct command_spec *const every_commands[] = {&command_ping,
-                                                     &command_status,
-                                                     &command_health,
-                                                     &command_names,
-                                                     &command_check,
-                                                     &command_reload,
-                                                     &command_backup,
-                                                     &command_verify,
-                                                     &command_audit,
-                                                     &command_audit_verify,
-                                                     &command_audit_head,
-                                                     &command_jobs,
-                                                     &command_job,
-                                                     &command_job_cancel,
-                                                     NULL};
+const struct command_spec *const every_commands[] = {
+    &command_ping,         &command_status,     &command_health,
+    &command_names,        &command_check,      &command_reload,
+    &command_backup,       &command_verify,     &command_audit,
+    &command_audit_verify, &command_audit_head, &command_jobs,
+    &command_job,          &command_job_cancel, NULL};
