@@ -359,7 +359,7 @@
     M(49, MISSING, missing, 1)
 
 #define WIRE_RECORDS(M)                        \
-    M(64, ENDPOINT_CONFIG, endpoint_config, 2) \
+    M(64, ENDPOINT_CONFIG, endpoint_config, 3) \
     M(65, RETRY_POLICY, retry_policy, 1)
 
 /* Values of result.outcome; they never change. */

@@ -58,9 +58,12 @@ static const char *derive(struct endpoint_config *c,
     c->headers_bytes = w->headers.n;
     c->headers = gr_alloc(w->headers.n + 1);
     memcpy(c->headers, w->headers.p, w->headers.n);
-    c->parsed = parse_url(s->url);
-    if (!c->parsed)
-        why = "its URL is not valid: it must be http or https, without a user";
+    if (s->transport == TRANSPORT_HTTP) {
+        c->parsed = parse_url(s->url);
+        if (!c->parsed)
+            why = "its URL is not valid: it must be http or https, without a "
+                  "user";
+    }
     if (signer_init(&c->signer, w->signing_secrets) != GR_OK)
         why = "one of its signing secrets is not valid";
     if (guard_init(&c->address_guard, w->allow_private, w->allow_cidrs) !=
@@ -158,9 +161,15 @@ struct task *endpoint_first(const struct granted_endpoint *e)
                           : TAILQ_FIRST(&e->due.tasks);
 }
 
+bool endpoint_is_pulled(const struct granted_endpoint *e)
+{
+    return e->config && e->config->settings.transport == TRANSPORT_PULL;
+}
+
 static bool has_capacity(const struct granted_endpoint *e)
 {
-    return e->config && e->in_flight - e->ended < e->throttle.window.size;
+    return e->config && !endpoint_is_pulled(e) &&
+           e->in_flight - e->ended < e->throttle.window.size;
 }
 
 static int64_t queue_ready_us(const struct granted_endpoint *e, bool due)

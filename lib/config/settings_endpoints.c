@@ -367,6 +367,8 @@ static const struct conf_type conf_as_ports = {
 
 /* ======== the sections ======== */
 
+const char *const settings_transport_words[] = {
+    [TRANSPORT_HTTP] = "http", [TRANSPORT_PULL] = "pull", NULL};
 const char *const settings_ordered_words[] = {[LANES_NONE] = "none",
                                               [LANES_WORKSPACE] = "workspace",
                                               [LANES_ALL] = "all",
@@ -448,9 +450,18 @@ static const struct conf_section tls_section = {
 
 static void check_endpoint(const struct conf_value *v, void *target)
 {
-    const struct endpoint_settings *e = target;
+    struct endpoint_settings *e = target;
     int port = e->url && !wrong_url(e->url) ? url_port(e->url) : 0;
 
+    if (e->transport == TRANSPORT_PULL) {
+        /* They judge an endpoint by its responses; the defaults do not know the transport. */
+        e->breaker = e->guard = false;
+        if (!conf_has(v, "timeout"))
+            e->timeout_ms = PULL_LEASE_MS;
+        return;
+    }
+    if (!conf_has(v, "url"))
+        conf_error_key(v, "url", "is missing: the URL, http or https");
     if (port && e->allowed_ports.count && !ports_has(&e->allowed_ports, port))
         conf_error_key(v, "url", "has port %d, which is not in allowed_ports",
                        port);
@@ -475,6 +486,7 @@ const struct conf_section settings_endpoint_section = {
     .help = "A service of yours that receives events. A key without a value "
             "here is taken from `endpoint_defaults`.",
     .size = sizeof(struct endpoint_settings),
+    .kind = "transport",
     .init = init_endpoint,
     .check = check_endpoint,
     .keys = endpoint_keys,

@@ -109,7 +109,8 @@ void settings_hash_tokens(struct producer *producers, size_t count);
 extern const struct conf_section settings_defaults_section;
 extern const struct conf_section settings_endpoint_section;
 extern const struct conf_section settings_route_section;
-extern const char *const settings_ordered_words[]; /* enum order_lanes */
+extern const char *const settings_transport_words[]; /* enum transport */
+extern const char *const settings_ordered_words[];   /* enum order_lanes */
 extern const char
     *const settings_retry_choice_words[]; /* enum retry_choice_rule */
 /* A section's check: `target` is a struct tls with a certificate and its key, or neither. */

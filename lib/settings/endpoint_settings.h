@@ -32,11 +32,22 @@
 enum { LONGEST_ATTEMPT_MS = 5 * MINUTE_MS };
 enum { RETRY_ATTEMPTS_MAX = 1000000 };
 
+/* The longest lease of a pull endpoint that sets no `timeout`. */
+enum { PULL_LEASE_MS = MINUTE_MS };
+
+/* The transports for which a row has an effect. */
+#define WITH_HTTP 1 << TRANSPORT_HTTP
+
 #define ENDPOINT_SETTINGS(X, F)                                                \
     X(F, DELIVERER, OWN, string, name, "name", NULL, "the name",               \
       .check = wrong_name, .flags = CONF_REQUIRED, .form = "name")             \
-    X(F, DELIVERER, OWN, url, url, "url", NULL, "the URL, http or https",      \
-      .check = wrong_url, .flags = CONF_REQUIRED)                              \
+    X(F, DELIVERER, OWN, choice, transport, "transport", "http",               \
+      "`http`: each delivery is a request to `url`. `pull`: deliveries wait "  \
+      "until a consumer takes them (API.md, \"Pull endpoints\")",              \
+      .choices = settings_transport_words)                                     \
+    X(F, DELIVERER, OWN, url, url, "url", NULL,                                \
+      "the URL, http or https. Required, but not with `transport: pull`",      \
+      .check = wrong_url, .with = WITH_HTTP)                                   \
     X(F, SEQUENCER, OWN, strings, types, "types", NULL,                        \
       "the event types it is subscribed to, such as `issue.*`. "               \
       "Default: all",                                                          \
@@ -55,7 +66,8 @@ enum { RETRY_ATTEMPTS_MAX = 1000000 };
       "conditions on headers or JSON fields, which an event has to "           \
       "meet as well")                                                          \
     X(F, DELIVERER, OWN, string, method, "method", "POST",                     \
-      "the request's method", .check = wrong_method, .form = "`POST`, `PUT`")  \
+      "the request's method", .check = wrong_method, .form = "`POST`, `PUT`",  \
+      .with = WITH_HTTP)                                                       \
     X(F, DELIVERER, OWN, headers, headers, "headers", NULL,                    \
       "headers to add; a value may be `file:path`", .flags = CONF_SECRET)      \
     X(F, SEQUENCER, OWN, strings, forward_headers, "forward_headers", NULL,    \
@@ -72,19 +84,22 @@ enum { RETRY_ATTEMPTS_MAX = 1000000 };
     X(F, DELIVERER, OWN, allow_private, allow_private, "allow_private",        \
       "false",                                                                 \
       "whether Grapnel may connect to loopback and private addresses: "        \
-      "all (`true`), none (`false`), or those in the listed networks")         \
+      "all (`true`), none (`false`), or those in the listed networks",         \
+      .with = WITH_HTTP)                                                       \
     X(F, DELIVERER, SHARED, duration, timeout_ms, "timeout", "15s",            \
       "the time limit of one attempt, from connecting to the end of "          \
-      "the response, at most 5m; the retry policy's `timeout` replaces it",    \
+      "the response, at most 5m; the retry policy's `timeout` replaces it. "   \
+      "With `transport: pull` the longest lease; then the default is `1m`",    \
       .min = 1, .max = LONGEST_ATTEMPT_MS)                                     \
     X(F, DELIVERER, SHARED, duration, connect_timeout_ms, "connect_timeout",   \
       "5s",                                                                    \
       "the time limit for connecting, including TLS, at most 5m; never "       \
       "longer than `timeout`",                                                 \
-      .min = 1, .max = LONGEST_ATTEMPT_MS)                                     \
+      .min = 1, .max = LONGEST_ATTEMPT_MS, .with = WITH_HTTP)                  \
     X(F, DELIVERER, SHARED, int, max_in_flight, "max_in_flight", "32",         \
-      "the maximum number of attempts at the same time", .min = 1,             \
-      .max = 10000)                                                            \
+      "the maximum number of attempts at the same time; with `transport: "     \
+      "pull`, of deliveries that consumers have taken and not ended",          \
+      .min = 1, .max = 10000)                                                  \
     X(F, DELIVERER, SHARED, choice, ordered, "ordered", "none",                \
       "deliver one event at a time: per `workspace`, or for the whole "        \
       "endpoint (`all`). Each delivery waits until the previous one "          \
@@ -103,14 +118,16 @@ enum { RETRY_ATTEMPTS_MAX = 1000000 };
       "attempt at a time until the endpoint accepts an event or rejects "      \
       "one event alone (400, 409, 413, 415, 422), then deliver the "           \
       "waiting events at a growing rate. `false`: retry each delivery "        \
-      "at its own time")                                                       \
+      "at its own time",                                                       \
+      .with = WITH_HTTP)                                                       \
     X(F, DELIVERER, SHARED, switch, guard, "guard", "on",                      \
       "`on`: after an endpoint that worked before has refused ten "            \
       "events in a row with the same final status, hold its "                  \
       "deliveries, alert, and send one at a time until one is "                \
       "accepted, or refused with 400, 409, 413, 415 or 422 when that is "      \
       "not the status of the hold. `off`: each refusal becomes a dead "        \
-      "letter")                                                                \
+      "letter",                                                                \
+      .with = WITH_HTTP)                                                       \
     X(F, SEQUENCER, OWN, duration, disable_after_ms, "disable_after", "5d",    \
       "disable the endpoint after it has failed continuously for this "        \
       "long, and for at least its retry budget; outages of Grapnel do "        \
@@ -127,10 +144,10 @@ enum { RETRY_ATTEMPTS_MAX = 1000000 };
       "the endpoint's own policy always applies",                              \
       .choices = settings_retry_choice_words)                                  \
     X(F, DELIVERER, SHARED, ports, allowed_ports, "allowed_ports", NULL,       \
-      "the ports that `url` may have. Default: all")                           \
+      "the ports that `url` may have. Default: all", .with = WITH_HTTP)        \
     X(F, DELIVERER, OWN, tls, tls, "tls", NULL,                                \
       "certificates, when the system's are not sufficient",                    \
-      .section = &tls_section, .flags = CONF_OPTIONAL)                         \
+      .section = &tls_section, .flags = CONF_OPTIONAL, .with = WITH_HTTP)      \
     X(F, SEQUENCER, OWN, boolean, enabled, "enabled", "true",                  \
       "`false`: the endpoint gets no new events, and its open "                \
       "deliveries wait")
@@ -230,6 +247,12 @@ struct ports {
 struct tls {
     char *ca; /* trusted instead of the authorities of the system */
     char *certificate, *key;
+};
+
+/* endpoint.transport. The values are on the wire forever. */
+enum transport {
+    TRANSPORT_HTTP = 0,
+    TRANSPORT_PULL = 1, /* consumers take the deliveries */
 };
 
 /* endpoint.ordered: what one lane is. The values are on the wire forever. */

@@ -246,6 +246,14 @@ static bool may_name(const struct producer *producer, const char *url)
     return false;
 }
 
+static bool is_pulled(const struct settings *s, const struct published *p)
+{
+    const struct endpoint_settings *e = settings_endpoint(
+        s, json_string_value(json_array_get(p->endpoints, 0)));
+
+    return e->transport == TRANSPORT_PULL;
+}
+
 static bool port_is_allowed(const struct settings *s, const struct published *p)
 {
     const struct endpoint_settings *e = settings_endpoint(
@@ -293,6 +301,11 @@ enum published_verdict published_judge(const struct published *p,
                          ? "it matches none of the producer's `may_name_urls`"
                          : "this producer may not name URLs: it has no "
                            "`may_name_urls`");
+    } else if (p->url && is_pulled(settings, p)) {
+        v = PUBLISHED_UNKNOWN;
+        (void)refuse(wrong, "url",
+                     "its endpoint has `transport: pull`, so nothing is sent "
+                     "to a URL");
     } else if (p->url && !port_is_allowed(settings, p)) {
         v = PUBLISHED_UNKNOWN;
         (void)refuse(wrong, "url",

@@ -940,6 +940,17 @@ static void read_key(const struct conf_value *v, const struct conf_key *k,
         k->type->read(&at, k, target);
 }
 
+bool conf_has_effect(const struct conf_section *s, const struct conf_key *k,
+                     const void *target)
+{
+    const struct conf_key *by = s->kind && k->with ? key_named(s, s->kind)
+                                                   : NULL;
+
+    return !by || k->with >> *(const int *)(const void *)((const char *)target +
+                                                          by->offset) &
+                      1;
+}
+
 static void check_kind(const struct conf_value *v, const struct conf_section *s,
                        const char *target)
 {
@@ -947,7 +958,7 @@ static void check_kind(const struct conf_value *v, const struct conf_section *s,
     int kind = *(const int *)(const void *)(target + by->offset);
 
     for (const struct conf_key *k = s->keys; k->name; k++)
-        if (k->with && conf_has(v, k->name) && !(k->with >> kind & 1))
+        if (conf_has(v, k->name) && !conf_has_effect(s, k, target))
             conf_error_key(v, k->name, "has no effect with %s: %s; remove it",
                            by->name, by->choices[kind]);
 }

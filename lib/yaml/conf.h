@@ -253,6 +253,10 @@ struct json_t *conf_json_of(struct bytes text);
 
 /* ---- by the same tables ---- */
 
+/* Whether the key has an effect, by the value of the section's `kind`. */
+bool conf_has_effect(const struct conf_section *s, const struct conf_key *k,
+                     const void *target);
+
 /* The section's keys as YAML; `comments` adds each key's meaning. */
 void conf_print(const struct conf_section *s, const void *target,
                 struct buf *out, int indent, bool comments);

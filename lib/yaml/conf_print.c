@@ -8,7 +8,8 @@ void conf_print(const struct conf_section *s, const void *target,
     for (const struct conf_key *k = s->keys; k->name; k++) {
         const void *value = (const char *)target + k->offset;
 
-        if (k->type->unset && k->type->unset(k, value))
+        if ((k->type->unset && k->type->unset(k, value)) ||
+            !conf_has_effect(s, k, target))
             continue;
         if (comments && k->help)
             buf_printf(out, "%*s# %s\n", indent, "", k->help);

@@ -38,7 +38,8 @@ static const char text[] =
     "    guard: off\n"
     "    retry_policy: p\n"
     "    allowed_ports: [80, 8443]\n"
-    "  - {name: f, url: \"http://f\", retry_policy: q}\n";
+    "  - {name: f, url: \"http://f\", retry_policy: q}\n"
+    "  - {name: g, transport: pull, retry_policy: q}\n";
 
 static struct settings *settings;
 
