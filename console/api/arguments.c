@@ -4,6 +4,7 @@
 #include "conf.h"
 #include "json_text.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -157,6 +158,23 @@ static bool put(json_t *args, const struct command_spec *c,
     if (json_object_get(args, v->name)) {
         json_decref(value);
         return refuse(wrong, name, "%s occurs twice", name);
+    }
+    if (value && v->type == VALUE_DURATION_MS) {
+        const char *wrong_form = "a text is needed";
+        int64_t ms = 0;
+        bool good = text &&
+                    conf_parse_duration(text, &ms, &wrong_form) == GR_OK;
+
+        json_decref(value);
+        if (!good)
+            return refuse(wrong, name,
+                          "%s: write a duration, such as 500ms, 20s or 2m (%s)",
+                          name, wrong_form);
+        if (ms < v->min || (v->max && ms > v->max))
+            return refuse(wrong, name,
+                          "%s: from %" PRId64 " ms to %" PRId64 " s is needed",
+                          name, v->min, v->max / 1000);
+        value = json_integer(ms);
     }
     if (value && (cursor || v->type == VALUE_TIME_MS)) {
         json_t *read = !text    ? NULL

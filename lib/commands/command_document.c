@@ -43,8 +43,9 @@ static const char *const type_words[] = {
     [VALUE_TEXT] = "text",       [VALUE_PATTERN] = "pattern",
     [VALUE_INTEGER] = "integer", [VALUE_NUMBER] = "number",
     [VALUE_BOOL] = "boolean",    [VALUE_TIME] = "time",
-    [VALUE_TIME_MS] = "time",    [VALUE_BASE64] = "base64",
-    [VALUE_OBJECT] = "object",   [VALUE_ANY] = "any value",
+    [VALUE_TIME_MS] = "time",    [VALUE_DURATION_MS] = "duration",
+    [VALUE_BASE64] = "base64",   [VALUE_OBJECT] = "object",
+    [VALUE_ANY] = "any value",
 };
 
 static void put_range(struct buf *out, const struct value *v, const char *unit)

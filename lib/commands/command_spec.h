@@ -21,6 +21,8 @@ enum value_type {
     VALUE_TIME, /* RFC 3339 in UTC with milliseconds; only in replies */
     VALUE_TIME_MS, /* milliseconds since 1970; its name ends with _ms. HTTP and the command line
                     * name it without _ms, and take "24h" or an RFC 3339 time */
+    VALUE_DURATION_MS, /* milliseconds; its name ends with _ms. HTTP names it without _ms, and
+                        * takes "20s" */
     VALUE_BASE64,
     VALUE_OBJECT, /* with `fields` */
     VALUE_LIST,   /* of `item`; min and max count items */
@@ -65,6 +67,9 @@ enum command_flags {
     COMMAND_LOCAL = 8, /* has no HTTP route: of use only on the same machine */
     COMMAND_MEMORY =
         16, /* its effect is in memory: a full disk does not undo it */
+    COMMAND_FREQUENT =
+        32, /* an act of consumers, too frequent for audit rows; its function
+                            * itself recognises a repeat by its key */
 };
 
 /* A method and path of the HTTP API below /api/v1; a name in braces is a parameter. */

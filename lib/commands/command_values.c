@@ -14,6 +14,7 @@ static const char *const type_names[] = {
     [VALUE_BOOL] = "true or false",
     [VALUE_TIME] = "a time (RFC 3339)",
     [VALUE_TIME_MS] = "a time in milliseconds since 1970",
+    [VALUE_DURATION_MS] = "a duration in milliseconds",
     [VALUE_BASE64] = "bytes in base64",
     [VALUE_OBJECT] = "an object",
     [VALUE_LIST] = "a list",
@@ -51,6 +52,7 @@ static bool is_type(const struct value *v, const json_t *j)
         return json_is_string(j);
     case VALUE_INTEGER:
     case VALUE_TIME_MS:
+    case VALUE_DURATION_MS:
         return json_is_integer(j);
     case VALUE_NUMBER:
         return json_is_number(j);
@@ -205,6 +207,7 @@ bool value_fits(const struct value *v, const json_t *j, const char *where,
                refuse_choice(v, json_string_value(j), where, why);
     case VALUE_INTEGER:
     case VALUE_TIME_MS:
+    case VALUE_DURATION_MS:
         return within(v, json_integer_value(j), "", where, why);
     case VALUE_OBJECT:
         return fields_fit(v->fields, j, where, why);
@@ -317,7 +320,8 @@ bool command_reply_fits(const struct command_spec *c, const json_t *reply,
 char *value_public_name(const struct value *v)
 {
     size_t n = strlen(v->name);
-    bool time = v->type == VALUE_TIME_MS && n > 3;
+    bool time = (v->type == VALUE_TIME_MS || v->type == VALUE_DURATION_MS) &&
+                n > 3;
 
     return gr_printf("%.*s", (int)(time ? n - 3 : n), v->name);
 }

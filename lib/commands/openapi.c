@@ -91,6 +91,9 @@ static json_t *plain_schema(const struct value *v, bool request)
         return json_pack("{s:[{s:s,s:s},{s:s,s:s}]}", "anyOf", "type", "string",
                          "format", "date-time", "type", "string", "pattern",
                          "^[0-9]{1,6}(ms|s|m|h|d)$");
+    case VALUE_DURATION_MS:
+        return json_pack("{s:s,s:s}", "type", "string", "pattern",
+                         "^[0-9]{1,6}(ms|s|m|h|d)$");
     case VALUE_BASE64:
         return json_pack("{s:s,s:s}", "type", "string", "contentEncoding",
                          "base64");

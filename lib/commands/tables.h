@@ -11,15 +11,16 @@
         .type = kind, .name = n, .help = h, __VA_ARGS__ \
     }
 
-#define TEXT(n, ...)    VALUE(VALUE_TEXT, n, __VA_ARGS__)
-#define PATTERN(n, ...) VALUE(VALUE_PATTERN, n, __VA_ARGS__)
-#define INTEGER(n, ...) VALUE(VALUE_INTEGER, n, __VA_ARGS__)
-#define NUMBER(n, ...)  VALUE(VALUE_NUMBER, n, __VA_ARGS__)
-#define BOOL(n, ...)    VALUE(VALUE_BOOL, n, __VA_ARGS__)
-#define TIME(n, ...)    VALUE(VALUE_TIME, n, __VA_ARGS__)
-#define TIME_MS(n, ...) VALUE(VALUE_TIME_MS, n, __VA_ARGS__)
-#define BASE64(n, ...)  VALUE(VALUE_BASE64, n, __VA_ARGS__)
-#define ANY(n, ...)     VALUE(VALUE_ANY, n, __VA_ARGS__)
+#define TEXT(n, ...)        VALUE(VALUE_TEXT, n, __VA_ARGS__)
+#define PATTERN(n, ...)     VALUE(VALUE_PATTERN, n, __VA_ARGS__)
+#define INTEGER(n, ...)     VALUE(VALUE_INTEGER, n, __VA_ARGS__)
+#define NUMBER(n, ...)      VALUE(VALUE_NUMBER, n, __VA_ARGS__)
+#define BOOL(n, ...)        VALUE(VALUE_BOOL, n, __VA_ARGS__)
+#define TIME(n, ...)        VALUE(VALUE_TIME, n, __VA_ARGS__)
+#define TIME_MS(n, ...)     VALUE(VALUE_TIME_MS, n, __VA_ARGS__)
+#define DURATION_MS(n, ...) VALUE(VALUE_DURATION_MS, n, __VA_ARGS__)
+#define BASE64(n, ...)      VALUE(VALUE_BASE64, n, __VA_ARGS__)
+#define ANY(n, ...)         VALUE(VALUE_ANY, n, __VA_ARGS__)
 
 /* `of`: an array of words that ends with NULL */
 #define CHOICE(n, of, ...) VALUE(VALUE_CHOICE, n, __VA_ARGS__, .choices = of)

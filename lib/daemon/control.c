@@ -18,7 +18,13 @@ enum {
 struct reply {
     zframe_t *to; /* ROUTER's name for the connection */
     char *text;
-    bool lasts; /* a full disk does not undo what it reports */
+    bool lasts;  /* a full disk does not undo what it reports */
+    int64_t tag; /* for control_unsent(); 0 */
+};
+
+struct control_held {
+    zframe_t *to;
+    const struct command_spec *spec;
 };
 
 struct commands {
@@ -31,8 +37,11 @@ struct control {
     char *name;
     struct commands tables[TABLES_MAX];
     int table_count;
-    struct reply ready[PER_TURN + 1];
-    int ready_count;
+    struct reply *ready;
+    int ready_count, ready_capacity;
+    int64_t tag;     /* of the next reply; 0 */
+    int64_t *unsent; /* tags of replies that could not be sent */
+    int unsent_count;
     zframe_t
         *current; /* the connection whose request is handled; NULL: it waits */
     zframe_t
@@ -50,9 +59,14 @@ struct control {
 static enum control_code failure;
 
 static const char *const code_names[] = {
-    [CONTROL_REFUSED] = "refused",       [CONTROL_NOT_FOUND] = "not_found",
-    [CONTROL_INVALID] = "invalid",       [CONTROL_IN_PROGRESS] = "in_progress",
-    [CONTROL_KEY_REUSED] = "key_reused", [CONTROL_DISK_FULL] = "disk_full",
+    [CONTROL_REFUSED] = "refused",
+    [CONTROL_NOT_FOUND] = "not_found",
+    [CONTROL_INVALID] = "invalid",
+    [CONTROL_IN_PROGRESS] = "in_progress",
+    [CONTROL_KEY_REUSED] = "key_reused",
+    [CONTROL_DISK_FULL] = "disk_full",
+    [CONTROL_BUSY] = "busy",
+    [CONTROL_NOT_OWNER] = "not_owner",
 };
 
 void control_fail(char why[200], enum control_code code, const char *fmt, ...)
@@ -88,6 +102,7 @@ struct control *control_open(const char *run_dir, const char *name)
     c->router = zsock_new(ZMQ_ROUTER);
     zsock_set_rcvtimeo(c->router, 0);
     zsock_set_sndtimeo(c->router, 0);
+    zsock_set_router_mandatory(c->router, 1); /* reports clients that went */
     zsock_set_maxmsgsize(c->router, REQUEST_MAX_BYTES);
     ipc_bind(c->router, run_dir, name, "control");
     control_add(c, every, c);
@@ -159,6 +174,8 @@ void control_close(struct control *c)
         zframe_destroy(&c->ready[i].to);
         free(c->ready[i].text);
     }
+    free(c->ready);
+    free(c->unsent);
     zframe_destroy(&c->waiter);
     zsock_destroy(&c->router);
     json_decref(c->later);
@@ -212,8 +229,15 @@ static void check_reply(const struct command_spec *spec, const json_t *reply)
 /* Takes `text` over. */
 static void ready(struct control *c, zframe_t **to, char *text, bool lasts)
 {
+    if (c->ready_count == c->ready_capacity) {
+        c->ready_capacity = c->ready_capacity ? 2 * c->ready_capacity
+                                              : PER_TURN + 1;
+        c->ready = gr_realloc(c->ready,
+                              (size_t)c->ready_capacity * sizeof *c->ready);
+    }
     c->ready[c->ready_count++] = (struct reply){
-        .to = *to, .text = text, .lasts = lasts};
+        .to = *to, .text = text, .lasts = lasts, .tag = c->tag};
+    c->tag = 0;
     *to = NULL;
 }
 
@@ -228,9 +252,24 @@ void control_undo(struct control *c)
             continue;
         free(c->ready[i].text);
         c->ready[i].text = reply_text(doc);
+        c->ready[i].tag = 0; /* what it reported was undone */
     }
     json_decref(doc);
     control_flush(c);
+}
+
+/* false: the client has gone. */
+static bool send_reply(struct control *c, const struct reply *a)
+{
+    zmsg_t *msg = zmsg_new();
+    int rc;
+
+    zmsg_addmem(msg, zframe_data(a->to), zframe_size(a->to));
+    zmsg_addmem(msg, "", 0);
+    zmsg_addstr(msg, a->text);
+    rc = zmsg_send(&msg, c->router);
+    zmsg_destroy(&msg);
+    return rc == 0;
 }
 
 void control_flush(struct control *c)
@@ -238,12 +277,25 @@ void control_flush(struct control *c)
     for (int i = 0; i < c->ready_count; i++) {
         struct reply *a = &c->ready[i];
 
-        /* A response to a client that has gone is dropped. */
-        zsock_send(c->router, "fzs", a->to, a->text);
+        if (!send_reply(c, a) && a->tag) {
+            c->unsent = gr_realloc(c->unsent, (size_t)(c->unsent_count + 1) *
+                                                  sizeof *c->unsent);
+            c->unsent[c->unsent_count++] = a->tag;
+        }
         zframe_destroy(&a->to);
         free(a->text);
     }
     c->ready_count = 0;
+}
+
+void control_tag(struct control *c, int64_t tag)
+{
+    c->tag = tag;
+}
+
+int64_t control_unsent(struct control *c)
+{
+    return c->unsent_count ? c->unsent[--c->unsent_count] : 0;
 }
 
 bool control_reply_due(const struct control *c)
@@ -264,6 +316,26 @@ json_t *control_later(struct control *c)
     return c->later;
 }
 
+json_t *control_hold(struct control *c, struct control_held **held)
+{
+    *held = gr_alloc(sizeof **held);
+    (*held)->to = c->current;
+    (*held)->spec = c->act.spec;
+    c->current = NULL;
+    return c->later;
+}
+
+void control_drop(struct control_held *held)
+{
+    zframe_destroy(&held->to);
+    free(held);
+}
+
+const struct act_by *control_by(const struct control *c)
+{
+    return &c->act.by;
+}
+
 bool control_waiting(const struct control *c)
 {
     return c->waiter;
@@ -279,6 +351,25 @@ void control_reply(struct control *c, json_t *reply, const char *why)
         json_decref(reply);
 }
 
+void control_release(struct control *c, struct control_held *held,
+                     json_t *reply, enum control_code code, const char *why)
+{
+    json_t *doc;
+
+    if (reply)
+        check_reply(held->spec, reply);
+    doc = reply_doc(reply, code, why);
+    ready(c, &held->to, reply_text(doc), false);
+    json_decref(doc);
+    control_drop(held);
+}
+
+/* Whether acts.h writes rows of it. */
+static bool leaves_rows(const struct command_spec *spec)
+{
+    return spec->flags & COMMAND_ACTS && !(spec->flags & COMMAND_FREQUENT);
+}
+
 /* The rows of its end are written in this turn. */
 static void end_later(struct control *c)
 {
@@ -286,7 +377,7 @@ static void end_later(struct control *c)
 
     if (!c->ended)
         return;
-    if (c->acts && c->later_spec->flags & COMMAND_ACTS)
+    if (c->acts && leaves_rows(c->later_spec))
         acts_ended(c->acts, c->now_ms, error ? error : "done", c->ended);
     ready(c, &c->waiter, reply_text(c->ended), true);
     json_decref(c->ended);
@@ -333,9 +424,10 @@ static const struct control_command *find(const struct control *c,
 
 /* Whether the act has to be done. If not, *stored is its stored reply, or NULL and `why` says
  * why it must not be done. */
-static bool is_new(struct control *c, char **stored, char why[200])
+static bool is_new(struct control *c, const struct command_spec *spec,
+                   char **stored, char why[200])
 {
-    if (!c->acts)
+    if (!c->acts || !leaves_rows(spec))
         return true;
     switch (acts_look(c->acts, &c->act.by, stored)) {
     case ACT_NEW:
@@ -401,12 +493,12 @@ static json_t *handle(struct control *c, json_t *request, char **stored)
     void *self;
 
     command = read_request(c, request, &self, why);
-    if (!command || !is_new(c, stored, why))
+    if (!command || !is_new(c, command->spec, stored, why))
         return *stored ? NULL : reply_doc(NULL, failure, why);
     c->act.spec = command->spec;
     reply = command->fn(self, json_object_get(request, "args"), why);
     if (reply == c->later) {
-        if (c->acts && c->act.spec->flags & COMMAND_ACTS)
+        if (c->acts && leaves_rows(c->act.spec))
             acts_began(c->acts, &c->act);
         return NULL;
     }
@@ -414,7 +506,7 @@ static json_t *handle(struct control *c, json_t *request, char **stored)
         check_reply(c->act.spec, reply);
     doc = reply_doc(reply, failure, why);
     /* An error that the same request might not have later is not stored. */
-    if (c->acts && c->act.spec->flags & COMMAND_ACTS)
+    if (c->acts && leaves_rows(c->act.spec))
         acts_done(c->acts, &c->act, reply ? "done" : why,
                   reply || failure == CONTROL_REFUSED ||
                           failure == CONTROL_NOT_FOUND

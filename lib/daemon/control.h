@@ -33,6 +33,8 @@ enum control_code {
     CONTROL_IN_PROGRESS, /* in_progress: ask again later */
     CONTROL_KEY_REUSED,  /* key_reused: another request had this key */
     CONTROL_DISK_FULL,   /* disk_full: nothing was changed */
+    CONTROL_BUSY,        /* busy: a bound is reached; ask again later */
+    CONTROL_NOT_OWNER,   /* not_owner: another deliverer may have it */
 };
 /* In a control_fn that will return NULL: writes `why`, with this code. What writes `why`
  * itself has the code `refused`. */
@@ -76,6 +78,21 @@ json_t *control_later(struct control *c);
 bool control_waiting(const struct control *c);
 /* At any time in a turn: sent after the commit of the next control_work(). */
 void control_reply(struct control *c, json_t *reply, const char *why);
+
+/* The same for a command of which many requests may be open: *held is the request, until
+ * control_release(), inside the transaction of any turn, or control_drop(). */
+struct control_held;
+json_t *control_hold(struct control *c, struct control_held **held);
+/* Takes `reply` over; NULL: the error. Frees `held`. */
+void control_release(struct control *c, struct control_held *held,
+                     json_t *reply, enum control_code code, const char *why);
+void control_drop(struct control_held *held); /* without a reply */
+/* From inside a control_fn, or just before control_release(): if the reply cannot be sent
+ * because its client has gone, control_unsent() returns this number (not 0), once. */
+void control_tag(struct control *c, int64_t tag);
+int64_t control_unsent(struct control *c); /* 0: no more */
+/* From inside a control_fn: who asks. Borrowed from the request. */
+const struct act_by *control_by(const struct control *c);
 
 /* For clients: asks and waits up to timeout_ms. `by` says who asks (acts.h), for commands with
  * COMMAND_ACTS; NULL: unknown. Returns the reply, which the caller frees, or NULL with the

@@ -277,7 +277,8 @@ static void check_args(const struct command_spec *c)
         if (declared && (!v->help || !*v->help))
             fail_msg("%s %s: argument %s has no help", c->process, c->name,
                      v->name);
-        if (ends_with(v->name, "_ms") && v->type != VALUE_TIME_MS)
+        if (ends_with(v->name, "_ms") && v->type != VALUE_TIME_MS &&
+            v->type != VALUE_DURATION_MS)
             fail_msg("%s %s: argument %s is not a time", c->process, c->name,
                      v->name);
         if (v->max && v->min > v->max)
