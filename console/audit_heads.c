@@ -80,7 +80,7 @@ static void ask_all(struct console *c, struct audit_heads *h)
     h->count = h->open = p.count;
     for (size_t i = 0; i < p.count; i++)
         process_client_ask(h->client, &h->all[i], p.names[i], "audit_head",
-                           NULL, NULL, c->daemon.loop.mono_ms, REPLY_MS);
+                           NULL, NULL, c->daemon.loop.mono_ms, REPLY_MS, false);
     processes_fini(&p);
 }
 

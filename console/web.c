@@ -8,6 +8,7 @@
 #include "log.h"
 #include "waiters.h"
 #include "web_tls.h"
+#include <errno.h>
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -327,6 +328,14 @@ void web_respond(struct web_request *r)
 {
     r->responded = true;
     resume(r->web, r);
+}
+
+bool web_client_left(const struct web_request *r)
+{
+    char byte;
+    ssize_t n = recv(r->client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 void web_continue(struct web_request *r)

@@ -105,6 +105,8 @@ void web_fail(struct web_request *r, enum web_error e, const char *field,
               const char *format, ...) GR_PRINTF(4, 5);
 /* Sends the response. The next web_run(), which must follow at once, writes it. */
 void web_respond(struct web_request *r);
+/* Whether its client has closed the connection while the request waits for its response. */
+bool web_client_left(const struct web_request *r);
 /* A stream that had no bytes has some now, or has failed. */
 void web_continue(struct web_request *r);
 

@@ -7,10 +7,12 @@
 #include "endpoint_test.h"
 #include "lease.h"
 #include "own_grants.h"
+#include "pull.h"
 #include "quarantine.h"
 #include "result_log.h"
 #include "store.h"
 #include "stored_numbers.h"
+#include "takes.h"
 #include "task.h"
 #include "templates.h"
 #include "transfers.h"
@@ -38,6 +40,8 @@ enum deliverer_metric {
     METRIC_GRANTS,
     METRIC_CONFIRMED,
     METRIC_LEASE,
+    METRIC_TAKEN,
+    METRIC_TAKES_WAITING,
     METRIC_COUNT,
 };
 
@@ -61,6 +65,8 @@ struct deliverer {
     struct buf result; /* the message of one, being made (result_log.h) */
     struct templates templates;
     struct endpoint_test endpoint_test;
+    struct takes takes;
+    struct pull pull;
     struct schedule schedule; /* which endpoint is next */
     struct busy_lanes busy_lanes;
     struct quarantine quarantine;

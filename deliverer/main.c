@@ -8,6 +8,10 @@
 static const struct control_command commands[] = {
     {&command_attempts, delivery_trace_event},
     {&command_test, endpoint_test_ask},
+    {&command_pull_take, pull_take},
+    {&command_pull_ack, pull_ack},
+    {&command_pull_retry, pull_retry},
+    {&command_pull_dead, pull_dead},
     {0},
 };
 
@@ -61,6 +65,12 @@ static const struct metric metrics[] = {
     [METRIC_LEASE] =
         {"grapnel_lease", METRIC_GAUGE, "",
          "1: the sequencer acknowledged a heartbeat within the lease"},
+    [METRIC_TAKEN] = {"grapnel_taken", METRIC_GAUGE, "deliveries",
+                      "deliveries of pull endpoints that consumers have taken "
+                      "and not ended"},
+    [METRIC_TAKES_WAITING] = {"grapnel_takes_waiting", METRIC_GAUGE, "requests",
+                              "requests to take deliveries that wait because "
+                              "there is none"},
     [METRIC_COUNT] = {0},
 };
 

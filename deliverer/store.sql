@@ -90,5 +90,40 @@ CREATE TABLE templates (
   used_ms INTEGER NOT NULL            -- to the hour; the row is deleted history.keep later
 ) STRICT;
 
+-- What a consumer of a pull endpoint has taken at once (takes.h). The row of a delivery in
+-- `tasks` stays until it has ended, and is not due while it is taken.
+CREATE TABLE takes (
+  n        INTEGER PRIMARY KEY AUTOINCREMENT,
+  id       TEXT NOT NULL UNIQUE,      -- as the consumer knows it: "take_", a ULID, this process
+  grant_id INTEGER NOT NULL,
+  endpoint TEXT NOT NULL,
+  at_ms    INTEGER NOT NULL,
+  lease_ms INTEGER NOT NULL,
+  open     INTEGER NOT NULL,          -- how many of its deliveries have not ended
+  ended_ms INTEGER NOT NULL,          -- when the last one did; 0: not yet
+  owner    TEXT NOT NULL,             -- of the idempotency key (acts.h) …
+  key      TEXT NOT NULL,             -- … which may be ''
+  digest   TEXT NOT NULL
+) STRICT;
+CREATE INDEX takes_open ON takes (n) WHERE open > 0;
+CREATE INDEX takes_ended ON takes (n) WHERE open = 0;
+CREATE INDEX takes_key ON takes (owner, key) WHERE key <> '';
+
+-- Each delivery of these, also after its end: so a repeated acknowledgement is recognised.
+CREATE TABLE taken (
+  take     INTEGER NOT NULL,
+  event_id TEXT NOT NULL,
+  grant_id INTEGER NOT NULL,
+  task     INTEGER NOT NULL,          -- its row in `tasks`
+  lane     TEXT,                      -- of an ordered endpoint: its workspace, or ''; else NULL
+  attempt  INTEGER NOT NULL,          -- the number of the attempt, from 1
+  state    INTEGER NOT NULL,          -- enum taken_state (take_rows.h); 0: it has not ended
+  late     INTEGER NOT NULL,          -- 1: meanwhile an earlier consumer acknowledged it, too late
+  dropped  INTEGER NOT NULL,          -- 1: it is final elsewhere, so it is not retried
+  PRIMARY KEY (take, event_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX taken_task ON taken (task) WHERE state = 0;
+CREATE INDEX taken_lane ON taken (grant_id, lane) WHERE state = 0;
+
 .read lib/daemon/acts.sql
 .read proto/links.sql

@@ -63,6 +63,8 @@ void deliverer_open(void *self)
     old_path = gr_printf("%s/%s.flying", d->daemon.settings->state_dir,
                          d->daemon.name);
     (void)rename(old_path, quarantine_path); /* its name until 0.2.0 */
+    takes_open(d);
+    pull_open(d);
     quarantine_open(d, quarantine_path);
     free(quarantine_path);
     free(old_path);
@@ -77,6 +79,8 @@ void deliverer_restored(void *self)
     store_restored(&d->store);
     stored_numbers_init(&d->numbers, d->numbers.base);
     store_numbers_put(&d->store, &d->numbers);
+    take_rows_forget(&d->takes.rows);
+    takes_undo(d);
 }
 
 void deliverer_close(void *self)
@@ -85,6 +89,8 @@ void deliverer_close(void *self)
 
     transfers_close(&d->transfers);
     endpoint_test_close(d);
+    pull_close(d);
+    takes_close(d);
     result_log_close(d);
     templates_close(d);
     tasks_fini(&d->tasks);
@@ -186,12 +192,14 @@ int deliverer_work(void *self)
     if (d->daemon.loop.stopping) {
         if (!d->stop_ms)
             d->stop_ms = d->daemon.loop.mono_ms;
-        own_grants_revoke_all(d, "stopping"); /* again after a rollback */
+        own_grants_stop(d); /* again after a rollback */
     }
     d->daemon.loop.read_on = outcome_work(d) >= GROUP_COUNT;
     endpoint_test_work(d);
     quarantine_work(d);
     rows_work(d);
+    takes_work(d);
+    pull_work(d);
     lease_expire(d);
     own_grants_work(d);
     due_work(d);
@@ -232,6 +240,8 @@ static void measure(struct deliverer *d)
     m[METRIC_GRANTS] = (int64_t)d->own_grants.ids.used;
     m[METRIC_CONFIRMED] = d->own_grants.confirmed;
     m[METRIC_LEASE] = lease_may_begin(d);
+    m[METRIC_TAKEN] = d->takes.count;
+    m[METRIC_TAKES_WAITING] = d->pull.count;
 }
 
 /* Breaker and window of each endpoint that this deliverer owns. Open breakers are counted here,
@@ -267,6 +277,8 @@ static int wait_ms(struct deliverer *d)
     ms = loop_sooner(ms, rows_wait_ms(d));
     ms = loop_sooner(ms, due_wait_ms(d));
     ms = loop_sooner(ms, lease_wait_ms(d));
+    ms = loop_sooner(ms, takes_wait_ms(d));
+    ms = loop_sooner(ms, pull_wait_ms(d));
     return loop_sooner(ms, TIDY_EVERY_MS);
 }
 
@@ -301,6 +313,7 @@ void deliverer_undo(void *self)
     templates_undo(d);
     quarantine_undo(d);
     rows_undo(d);
+    takes_undo(d);
     d->all_released_ms = 0;
     d->turn++;
 }
@@ -313,12 +326,13 @@ static json_t *grant_json(struct grant *g)
 
     return json_pack("{s:s,s:s,s:b,s:i,s:i,s:i,s:I,s:I,s:s,s:b,s:b}",
                      "endpoint", g->name, "state", grant_state_name(g->state),
-                     "confirmed", e->config != NULL, "in_flight", e->in_flight,
-                     "window", e->throttle.window.size, "queued",
-                     endpoint_waiting(e), "rows", (json_int_t)e->rows,
-                     "scheduled_retries", (json_int_t)e->scheduled_retries,
-                     "breaker", breaker_state_name(e->throttle.breaker.state),
-                     "held", e->throttle.hold.on, "ramp", e->throttle.ramp.on);
+                     "confirmed", e->config != NULL, "in_flight",
+                     e->in_flight + (int)e->taken, "window",
+                     e->throttle.window.size, "queued", endpoint_waiting(e),
+                     "rows", (json_int_t)e->rows, "scheduled_retries",
+                     (json_int_t)e->scheduled_retries, "breaker",
+                     breaker_state_name(e->throttle.breaker.state), "held",
+                     e->throttle.hold.on, "ramp", e->throttle.ramp.on);
 }
 
 /* Endpoints that fail. The sequencer lists the held ones. */

@@ -16,6 +16,7 @@
 enum {
     REPLY_MS = 5 * 1000,  /* a process's reply to one question … */
     LATER_MS = 60 * 1000, /* … and when it comes after long work */
+    LEFT_EVERY_MS = 1000, /* look for clients that have gone */
     OPEN_MAX = 96,        /* of WEB_CONNECTIONS_MAX: others remain free */
 };
 
@@ -58,8 +59,9 @@ int api_fd(const struct api *a)
 
 /* ---- asking ---- */
 
-void api_ask(struct api_request *r, const char *process,
-             const struct command_spec *command, json_t *args)
+static void ask(struct api_request *r, const char *process,
+                const struct command_spec *command, json_t *args,
+                int timeout_ms, bool waits)
 {
     struct process_question *q = gr_alloc(sizeof *q);
 
@@ -69,8 +71,23 @@ void api_ask(struct api_request *r, const char *process,
     q->self = r;
     process_client_ask(r->api->processes, q, process, command->name, args,
                        command->flags & COMMAND_ACTS ? r->by : NULL, mono_ms(),
-                       command->flags & COMMAND_LATER ? LATER_MS : REPLY_MS);
+                       timeout_ms, waits);
     json_decref(args);
+}
+
+void api_ask(struct api_request *r, const char *process,
+             const struct command_spec *command, json_t *args)
+{
+    ask(r, process, command, args,
+        command->flags & COMMAND_LATER ? LATER_MS : REPLY_MS, false);
+}
+
+void api_ask_waiting(struct api_request *r, const char *process,
+                     const struct command_spec *command, json_t *args,
+                     int timeout_ms)
+{
+    r->waits = true;
+    ask(r, process, command, args, timeout_ms, true);
 }
 
 void api_forget(struct api_request *r)
@@ -156,14 +173,14 @@ static bool fail_refused(struct api_request *r,
     } codes[] = {
         {"not_found", WEB_NOT_FOUND},   {"invalid", WEB_INVALID_ARGUMENT},
         {"disk_full", WEB_DISK_FULL},   {"in_progress", WEB_IN_PROGRESS},
-        {"key_reused", WEB_KEY_REUSED},
+        {"key_reused", WEB_KEY_REUSED}, {"busy", WEB_BUSY},
     };
     enum web_error error = WEB_REFUSED;
 
     for (size_t i = 0; i < COUNT_OF(codes); i++)
         if (strcmp(q->code, codes[i].code) == 0)
             error = codes[i].error;
-    if (error == WEB_IN_PROGRESS)
+    if (error == WEB_IN_PROGRESS || error == WEB_BUSY)
         web_add_header(r->web, "Retry-After", "1");
     api_fail(r, error,
              error == WEB_INVALID_ARGUMENT ? field_of(r, q->why) : NULL, "%s",
@@ -289,6 +306,10 @@ static api_step *step_of(const struct command_spec *c)
         {&command_job, job_read},
         {&command_job_cancel, job_cancel},
         {&command_replays, replays_make},
+        {&command_pull_take, pull_take},
+        {&command_pull_ack, pull_end},
+        {&command_pull_retry, pull_end},
+        {&command_pull_dead, pull_end},
     };
 
     for (size_t i = 0; i < COUNT_OF(all); i++)
@@ -628,9 +649,37 @@ void api_end(struct api *a, struct web_request *w)
     free(r);
 }
 
+/* Ends requests that wait and whose clients have gone, so that nothing is given to them. Returns
+ * how long until it has to be called again; -1: nothing waits. */
+static int end_left(struct api *a)
+{
+    int64_t now = mono_ms();
+    struct api_request *r;
+    bool any = false;
+
+    if (now < a->left_ms)
+        return (int)(a->left_ms - now);
+    a->left_ms = now + LEFT_EVERY_MS;
+    TAILQ_FOREACH(r, &a->all, link)
+    {
+        if (!r->waits || r->responded)
+            continue;
+        any = true;
+        if (!web_client_left(r->web))
+            continue;
+        api_forget(r);
+        if (r->ready)
+            TAILQ_REMOVE(&a->ready, r, ready_link);
+        r->ready = false;
+        api_fail(r, WEB_BUSY, NULL, "the client has gone");
+    }
+    return any ? LEFT_EVERY_MS : -1;
+}
+
 int api_work(struct api *a)
 {
-    int wait_ms = process_client_run(a->processes, mono_ms());
+    int wait_ms = loop_sooner(process_client_run(a->processes, mono_ms()),
+                              end_left(a));
     struct process_question *q;
     struct api_request *r;
 

@@ -36,6 +36,7 @@ struct api_request {
     struct process_question **asked;
     size_t asked_count, open_count;
     bool ready, responded;
+    bool waits; /* api_ask_waiting() was called */
 };
 
 struct api {
@@ -45,13 +46,19 @@ struct api {
     struct failures *failures;
     struct token_cache *tokens;
     TAILQ_HEAD(, api_request) all, ready;
-    int open; /* requests without a response */
+    int open;        /* requests without a response */
+    int64_t left_ms; /* mono: look for clients that have gone then */
 };
 
 /* Ask a process for `command`; takes args over (NULL: none). The step is called when all that it
  * asked has ended. The time limit follows from the command. */
 void api_ask(struct api_request *r, const char *process,
              const struct command_spec *command, json_t *args);
+/* The same with a time limit, for a process that may keep the request open: it uses none of the
+ * connections of other requests, and ends when its client has gone. */
+void api_ask_waiting(struct api_request *r, const char *process,
+                     const struct command_spec *command, json_t *args,
+                     int timeout_ms);
 /* Forgets the replies to the last questions, before the next ones. */
 void api_forget(struct api_request *r);
 /* The reply to the last question with this number; NULL: it failed, or was not asked. */
@@ -75,5 +82,6 @@ api_step reject_list, reject_read, audit_list;         /* list_commands.c */
 api_step event_read, attempt_read;                     /* event_read.c */
 api_step job_list, job_read, job_cancel, replays_make; /* job_commands.c */
 api_step event_payload, event_resend, endpoint_test;   /* their own */
+api_step pull_take, pull_end;                          /* pull.c */
 
 #endif

@@ -11,6 +11,7 @@
 enum {
     SOCKETS_MAX = 8,  /* of a process */
     WAITING_MAX = 64, /* for a process */
+    PATIENT_MAX = 64, /* sockets for requests that a process may keep open */
     EVENTS_AT_ONCE = 64,
 };
 
@@ -21,6 +22,7 @@ TAILQ_HEAD(sockets, process_socket);
 struct process_peer {
     TAILQ_ENTRY(process_peer) link;
     char name[NAME_MAX_BYTES + 1];
+    bool waits; /* for requests that it may keep open */
     struct sockets sockets;
     int socket_count, waiting_count;
     struct questions waiting, asked;
@@ -156,7 +158,7 @@ static struct process_socket *socket_for(struct process_client *p,
     TAILQ_FOREACH(s, &peer->sockets, link)
     if (!s->question)
         return s;
-    if (peer->socket_count == SOCKETS_MAX)
+    if (peer->socket_count == (peer->waits ? PATIENT_MAX : SOCKETS_MAX))
         return NULL;
     s = process_socket_open(p->run_dir, peer->name, p->epoll, &busy);
     if (!s) {
@@ -186,14 +188,16 @@ static void start_waiting(struct process_client *p, struct process_peer *peer)
     }
 }
 
-static struct process_peer *peer_of(struct process_client *p, const char *name)
+static struct process_peer *peer_of(struct process_client *p, const char *name,
+                                    bool waits)
 {
     struct process_peer *peer;
 
     TAILQ_FOREACH(peer, &p->peers, link)
-    if (strcmp(peer->name, name) == 0)
+    if (peer->waits == waits && strcmp(peer->name, name) == 0)
         return peer;
     peer = gr_alloc(sizeof *peer);
+    peer->waits = waits;
     snprintf(peer->name, sizeof peer->name, "%s", name);
     TAILQ_INIT(&peer->sockets);
     TAILQ_INIT(&peer->waiting);
@@ -204,9 +208,10 @@ static struct process_peer *peer_of(struct process_client *p, const char *name)
 
 void process_client_ask(struct process_client *p, struct process_question *q,
                         const char *process, const char *ask, json_t *args,
-                        json_t *by, int64_t mono_ms_now, int timeout_ms)
+                        json_t *by, int64_t mono_ms_now, int timeout_ms,
+                        bool waits)
 {
-    struct process_peer *peer = peer_of(p, process);
+    struct process_peer *peer = peer_of(p, process, waits);
 
     *q = (struct process_question){.self = q->self,
                                    .due_ms = mono_ms_now + timeout_ms};

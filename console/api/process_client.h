@@ -1,7 +1,8 @@
 /* process_client: asks the processes over their control sockets, and never waits for them.
  *
  * Each process gets at most 8 requests at the same time, each on a connection of its own, and 64
- * more wait for one of these; any further one ends at once. Used from the loop's thread only. A
+ * more wait for one of these; any further one ends at once. Requests that a process may keep open
+ * for long (`waits`) have 64 connections of their own. Used from the loop's thread only. A
  * crash forgets all requests; a process that has read one handles it anyway. */
 #ifndef CONSOLE_PROCESS_CLIENT_H
 #define CONSOLE_PROCESS_CLIENT_H
@@ -52,7 +53,8 @@ int process_client_fd(const struct process_client *p); /* for the loop */
  * process_client_run(). */
 void process_client_ask(struct process_client *p, struct process_question *q,
                         const char *process, const char *ask, json_t *args,
-                        json_t *by, int64_t mono_ms, int timeout_ms);
+                        json_t *by, int64_t mono_ms, int timeout_ms,
+                        bool waits);
 /* Its end is not reported; process_question_fini() is not needed. */
 void process_client_cancel(struct process_client *p,
                            struct process_question *q);

@@ -6,6 +6,7 @@
 #include "grant.h"
 #include "le64.h"
 #include "log.h"
+#include "rows.h"
 #include "wire.h"
 #include <string.h>
 
@@ -90,6 +91,7 @@ static void confirm(struct deliverer *d, struct grant *g,
     struct granted_endpoint *e = &g->endpoint;
     struct endpoint_config *config;
     const char *why;
+    struct task *t;
 
     if (endpoint_config_new(&config, w->config, &why) != GR_OK) {
         log_warn(NULL, "the configuration of an endpoint cannot be used",
@@ -107,6 +109,8 @@ static void confirm(struct deliverer *d, struct grant *g,
     if (e->rows > e->rows_here)
         endpoint_row_due(e, now_ms()); /* due.c reads them */
     own_grants_set_config(d, g, config);
+    while (endpoint_is_pulled(e) && (t = endpoint_first(e)))
+        rows_move_out(d, t); /* they came before the configuration */
 }
 
 void lease_granted(struct deliverer *d, struct bytes frame)

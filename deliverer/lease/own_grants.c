@@ -10,6 +10,7 @@
 #include "wire.h"
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { PURGE_ROWS = 256 }; /* of a grant that has ended, in one turn */
 
@@ -36,6 +37,17 @@ struct grant *own_grants_find(const struct deliverer *d, uint64_t id)
     return lookup_get(&d->own_grants.ids, id, &at); /* ids are unique */
 }
 
+struct grant *own_grants_named(const struct deliverer *d, const char *name)
+{
+    uint64_t key = lookup_text(name);
+    struct grant *g;
+
+    for (size_t at = 0; (g = lookup_get(&d->own_grants.names, key, &at));)
+        if (g->state == GRANT_OPEN && strcmp(g->name, name) == 0)
+            return g;
+    return NULL;
+}
+
 struct grant *own_grants_next(const struct deliverer *d, struct grant *g)
 {
     return g ? LIST_NEXT(g, link) : LIST_FIRST(&d->own_grants.all);
@@ -57,12 +69,14 @@ static struct grant *add(struct deliverer *d, uint64_t id, struct bytes name)
     endpoint_init(&g->endpoint);
     LIST_INSERT_HEAD(&d->own_grants.all, g, link);
     lookup_add(&d->own_grants.ids, id, g);
+    lookup_add(&d->own_grants.names, lookup_text(g->name), g);
     return g;
 }
 
 static void drop(struct deliverer *d, struct grant *g)
 {
     lookup_remove(&d->own_grants.ids, g->id, g);
+    lookup_remove(&d->own_grants.names, lookup_text(g->name), g);
     LIST_REMOVE(g, link);
     if (g->state != GRANT_OPEN)
         LIST_REMOVE(g, closing_link);
@@ -154,6 +168,7 @@ void own_grants_close(struct deliverer *d)
         drop(d, g);
     }
     lookup_fini(&d->own_grants.ids);
+    lookup_fini(&d->own_grants.names);
     d->own_grants = (struct own_grants){0};
 }
 
@@ -243,6 +258,14 @@ void own_grants_revoke_all(struct deliverer *d, const char *why)
         own_grants_revoke(d, g, why);
 }
 
+void own_grants_stop(struct deliverer *d)
+{
+    for (struct grant *g = own_grants_next(d, NULL); g;
+         g = own_grants_next(d, g))
+        if (g->endpoint.taken == 0)
+            own_grants_revoke(d, g, "stopping");
+}
+
 static void put_released(struct deliverer *d, struct grant *g)
 {
     note_kept(d, g);
@@ -266,7 +289,7 @@ static bool step(struct deliverer *d, struct grant *g, int64_t now)
 {
     struct granted_endpoint *e = &g->endpoint;
 
-    if (g->state == GRANT_REVOKED && e->in_flight == 0) {
+    if (g->state == GRANT_REVOKED && e->in_flight == 0 && e->taken == 0) {
         put_released(d, g);
         move(d, g, GRANT_RELEASED);
     }
@@ -308,7 +331,7 @@ bool own_grants_all_released(const struct deliverer *d)
 {
     for (struct grant *g = own_grants_next(d, NULL); g;
          g = own_grants_next(d, g))
-        if (g->state < GRANT_RELEASED)
+        if (g->state < GRANT_RELEASED && g->endpoint.taken == 0)
             return false;
     return true;
 }

@@ -58,7 +58,7 @@ struct grant {
 struct own_grants {
     LIST_HEAD(, grant) all;
     LIST_HEAD(, grant) closing;
-    struct lookup ids;
+    struct lookup ids, names;
     int64_t confirmed; /* how many have a configuration */
 };
 
@@ -72,6 +72,8 @@ struct grant *own_grants_take(struct deliverer *d, uint64_t id,
                               struct bytes name);
 /* NULL: there is no such grant. */
 struct grant *own_grants_find(const struct deliverer *d, uint64_t id);
+/* The OPEN grant of the endpoint of this name; NULL: there is none. */
+struct grant *own_grants_named(const struct deliverer *d, const char *name);
 /* Iterates over all grants: NULL begins and ends. */
 struct grant *own_grants_next(const struct deliverer *d, struct grant *g);
 struct grant *own_grants_of(struct granted_endpoint *e);
@@ -84,12 +86,16 @@ void own_grants_set_config(struct deliverer *d, struct grant *g,
  * revoked or stopping. */
 void own_grants_revoke(struct deliverer *d, struct grant *g, const char *why);
 void own_grants_revoke_all(struct deliverer *d, const char *why);
+/* The process is stopping: revoke all but those of which consumers have deliveries. These stay
+ * OPEN on disk: the consumers may end their deliveries after the next start, and if there is
+ * none, the sequencer ends the grants when the leases are over. */
+void own_grants_stop(struct deliverer *d);
 /* The log was rewound: put the `released` of each RELEASED grant into it again. */
 void own_grants_release_again(struct deliverer *d);
 /* Once a turn: release grants, delete their rows, and forget those that have ended. */
 void own_grants_work(struct deliverer *d);
 
-/* `released` of each grant is in the log. */
+/* `released` of each grant is in the log, but for those of which consumers have deliveries. */
 bool own_grants_all_released(const struct deliverer *d);
 /* Add `more` (may be below 0) to the number of its scheduled retries. */
 void own_grants_count_retries(struct deliverer *d, struct grant *g,

@@ -115,8 +115,11 @@ static void add_row(void *self, const struct task_row *row)
     if (!g || g->state != GRANT_OPEN ||
         tasks_find(&t->d->tasks, g, row->event_id))
         return;
-    put_waiting(t, g, row->retrying ? "retrying" : "queued", row->attempts,
-                row->next_ms);
+    if (row->next_ms == TASK_TAKEN_MS)
+        put_waiting(t, g, "in_flight", row->attempts, 0);
+    else
+        put_waiting(t, g, row->retrying ? "retrying" : "queued", row->attempts,
+                    row->next_ms);
 }
 
 json_t *delivery_trace_event(void *self, json_t *args, char why[200])

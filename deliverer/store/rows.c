@@ -142,6 +142,22 @@ void rows_keep(struct deliverer *d, struct task *t)
     d->lease.ask = d->lease.ask || !e->config;
 }
 
+void rows_move_out(struct deliverer *d, struct task *t)
+{
+    struct granted_endpoint *e = &t->grant->endpoint;
+
+    endpoint_remove(e, t);
+    if (t->row) {
+        e->rows_here--;
+        endpoint_row_due(e, t->next_ms);
+    } else {
+        rows_keep(d, t);
+    }
+    rows_task_stored(d, t);
+    tasks_drop(&d->tasks, t);
+    endpoint_schedule(e, &d->schedule);
+}
+
 /* ---- the turn ---- */
 
 void rows_work(struct deliverer *d)

@@ -31,6 +31,8 @@ void rows_write(struct deliverer *d, struct task *t);
 void rows_write_all(struct deliverer *d);
 /* Write a row for a task that is not to be in memory; `t` stays the caller's. */
 void rows_keep(struct deliverer *d, struct task *t);
+/* The same for a WAITING task that is in memory, which is freed. */
+void rows_move_out(struct deliverer *d, struct task *t);
 /* Delete this row. */
 void rows_gone(struct deliverer *d, struct grant *g, int64_t row,
                bool retrying);

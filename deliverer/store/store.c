@@ -4,6 +4,7 @@
 #include "daemon.h"
 #include "stores.h"
 #include "sums.h"
+#include "take_rows.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,9 @@ const struct db_schema deliverer_schema = {.create = deliverer_store_sql,
                                            .count = DELIVERER_SCHEMA,
                                            .program = "grapnel-deliverer",
                                            .table = "tasks"};
+
+/* TASK_TAKEN_MS: no clock makes such a row due. */
+#define TAKEN_TEXT "9223372036854775807"
 
 static stmt *prepare(struct store *s, const char *sql)
 {
@@ -36,10 +40,10 @@ static void begin(struct store *s)
 {
     stmt *put = prepare(s, "INSERT OR IGNORE INTO meta (one, id) "
                            "VALUES (1, ?1)");
-    stmt *hasten = prepare(s,
-                           "UPDATE tasks SET next_ms = ?1 WHERE n IN (SELECT "
-                           "n FROM tasks INDEXED BY tasks_untried WHERE "
-                           "retrying = 0) AND next_ms > ?1");
+    stmt *hasten = prepare(
+        s, "UPDATE tasks SET next_ms = ?1 WHERE n IN (SELECT "
+           "n FROM tasks INDEXED BY tasks_untried WHERE "
+           "retrying = 0) AND next_ms > ?1 AND next_ms < " TAKEN_TEXT);
 
     db_begin(s->db);
     bind_i64(put, 1, (int64_t)random_id());
@@ -64,7 +68,8 @@ static void prepare_tasks(struct store *s)
            "next_ms = ?4, retrying = 1, early_ms = ?5, "
            "held_ms = ?6 WHERE n = ?1");
     s->sql.task_due_now = prepare(
-        s, "UPDATE tasks SET next_ms = ?2 WHERE n = ?1 AND next_ms > ?2");
+        s, "UPDATE tasks SET next_ms = ?2 WHERE n = ?1 AND next_ms > ?2 "
+           "AND next_ms < " TAKEN_TEXT);
     s->sql.task_gone = prepare(s, "DELETE FROM tasks WHERE n = ?1");
 #define TASK \
     "SELECT " ROW_NAMES(TASK_COLUMNS) ", " DB_INTACT(SUM_TASKS) " FROM tasks "

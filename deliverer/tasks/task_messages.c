@@ -69,7 +69,8 @@ static gr_rc take_task(struct deliverer *d, uint64_t n, struct bytes msg)
     } else if (quarantine_ends(d, t)) {
         rows_number_done(d, n);
         task_free(t);
-    } else if (t->next_ms > d->daemon.loop.now_ms || tasks_full(&d->tasks)) {
+    } else if (t->next_ms > d->daemon.loop.now_ms || tasks_full(&d->tasks) ||
+               endpoint_is_pulled(&t->grant->endpoint)) {
         rows_keep(d, t);
         rows_number_done(d, n);
         task_free(t);
@@ -134,6 +135,10 @@ static void drop_row(struct deliverer *d, struct grant *g, const char *event_id)
         outcome_put_dropped(d, g, event_id, 0, 0, final_elsewhere);
         return;
     }
+    if (row.next_ms == TASK_TAKEN_MS) { /* its end is the response */
+        takes_note_dropped(d, row.n);
+        return;
+    }
     rows_gone(d, g, row.n, row.retrying);
     outcome_put_dropped(d, g, event_id, row.attempts, row.first_ms,
                         final_elsewhere);
@@ -179,8 +184,10 @@ static void retry_row(struct deliverer *d, struct grant *g,
     if (e->rows == 0 || !store_task_find(&d->store, g->id, event_id, &row))
         return; /* it has ended: the sequencer receives the result */
     store_task_due_now(&d->store, row.n, now);
-    if (e->due.count >= READ_AT_ONCE_MAX || tasks_full(&d->tasks) ||
-        !due_bring(d, g, event_id)) {
+    if (row.next_ms == TASK_TAKEN_MS)
+        return;
+    if (endpoint_is_pulled(e) || e->due.count >= READ_AT_ONCE_MAX ||
+        tasks_full(&d->tasks) || !due_bring(d, g, event_id)) {
         endpoint_row_due(e, now);
         return;
     }

@@ -60,6 +60,7 @@ struct granted_endpoint {
     bool blocked;                 /* all waiting tasks are in busy lanes */
     int in_flight;                /* begun, and the outcome is not committed */
     int ended;                    /* of these, those that wait for the commit */
+    int64_t taken;                /* deliveries that consumers have (takes.h) */
     int64_t rows;      /* its tasks on disk; some are in memory too … */
     int64_t rows_here; /* … so many */
     int64_t scheduled_retries; /* rows that wait for a retry */
@@ -80,6 +81,8 @@ struct schedule {
         throttles; /* endpoints whose throttle opens later; mono, us */
 };
 
+/* Its consumers take its deliveries: no attempt begins here, and tasks are rows only. */
+bool endpoint_is_pulled(const struct granted_endpoint *e);
 /* Of zeroed memory: no tasks, no rows. */
 void endpoint_init(struct granted_endpoint *e);
 

@@ -49,6 +49,13 @@ static struct endpoint_config *config_of(const char *text, char why[200])
         config = NULL;
     if (!config)
         control_fail(why, CONTROL_INVALID, "%s", wrong);
+    if (config && config->settings.transport == TRANSPORT_PULL) {
+        control_fail(why, CONTROL_REFUSED,
+                     "it is a pull endpoint, to which nothing is sent: take a "
+                     "delivery from it instead");
+        endpoint_config_drop(config);
+        config = NULL;
+    }
     if (raw)
         OPENSSL_cleanse(raw, n);
     free(raw);
@@ -138,40 +145,18 @@ void endpoint_test_after_commit(struct deliverer *d)
 
 /* ---- response ---- */
 
-/* A line as libcurl gets it: "name: value", "name;" (the value is empty), or "name:" (libcurl
- * must not send this header). The value of a header that the endpoint's configuration adds may
- * be a token, and is not shown. */
-static void add_line(json_t *out, const struct endpoint_config *c,
-                     const char *line)
-{
-    size_t n = strcspn(line, ":;");
-    char *name = gr_strndup(line, n);
-    const char *value = strncmp(line + n, ": ", 2) == 0 ? line + n + 2 : "";
-    struct bytes own = {c->headers, c->headers_bytes}, own_value;
-    bool hide = headers_get(own, name, &own_value, NULL);
-
-    if (line[n] == ';' || *value)
-        json_array_append_new(out, json_pack("[o,o]", json_text_of(name),
-                                             json_text_of(hide ? "…" : value)));
-    free(name);
-}
-
+/* The value of a header that the endpoint's configuration adds may be a token, and is not
+ * shown. */
 static json_t *request_json(const struct transfer *f)
 {
-    json_t *headers = json_array();
+    const struct endpoint_config *c = f->config;
 
-    for (size_t i = 0; i < f->request.count; i++) {
-        char *copy = gr_strdup(f->request.text.data + f->request.lines[i]);
-        char *rest = copy, *line;
-
-        while ((line = strsep(&rest, "\r"))) /* a node may have several lines */
-            add_line(headers, f->config, *line == '\n' ? line + 1 : line);
-        free(copy);
-    }
-    return json_pack("{s:s,s:o,s:o,s:o}", "method",
-                     f->config->put ? "PUT" : "POST", "url",
-                     json_text_of(f->config->settings.url), "headers", headers,
-                     "body", json_text(f->task->w.body));
+    return json_pack(
+        "{s:s,s:o,s:o,s:o}", "method", c->put ? "PUT" : "POST", "url",
+        json_text_of(c->settings.url), "headers",
+        request_headers_json(&f->request,
+                             (struct bytes){c->headers, c->headers_bytes}),
+        "body", json_text(f->task->w.body));
 }
 
 static json_t *exchange_json(const struct deliverer *d,

@@ -302,22 +302,22 @@ void outcome_put_crashed(struct deliverer *d, const struct grant *g,
 
 /* ---- after the commit: memory and the log ---- */
 
-static void log_outcome(const struct transfer *f)
+static void log_outcome(const struct attempt_row *row)
 {
-    enum log_level level = f->outcome == OUTCOME_DELIVERED ? LEVEL_DEBUG
-                           : f->outcome == OUTCOME_DEAD    ? LEVEL_WARN
-                                                           : LEVEL_INFO;
+    enum log_level level = row->outcome == OUTCOME_DELIVERED ? LEVEL_DEBUG
+                           : row->outcome == OUTCOME_DEAD    ? LEVEL_WARN
+                                                             : LEVEL_INFO;
 
-    log_write(level, f->task->event_id, outcome_name(f->outcome),
-              LOG_FIELDS(
-                  LS("endpoint", f->task->grant->name),
-                  LN("attempt", f->expired ? 0 : f->attempts),
-                  LN("http_status", f->result.responded ? f->result.status : 0),
-                  LI("duration_ms", f->duration_ms), LO("reason", f->reason),
-                  LO("error", f->error), LT("next_attempt_at", f->next_ms)));
+    log_write(level, row->event_id, outcome_name(row->outcome),
+              LOG_FIELDS(LS("endpoint", row->endpoint),
+                         LN("attempt", row->attempt_id ? row->attempts : 0),
+                         LN("http_status", row->http_status),
+                         LI("duration_ms", row->duration_ms),
+                         LO("reason", row->reason), LO("error", row->error),
+                         LT("next_attempt_at", row->next_ms)));
 }
 
-static void count_outcome(struct deliverer *d, const struct transfer *f)
+void outcome_note(struct deliverer *d, const struct attempt_row *row)
 {
     static const enum deliverer_metric metrics[] = {
         [OUTCOME_DELIVERED] = METRIC_DELIVERED,
@@ -325,19 +325,20 @@ static void count_outcome(struct deliverer *d, const struct transfer *f)
         [OUTCOME_DEAD] = METRIC_DEAD,
         [OUTCOME_RETURNED] = METRIC_RELEASED};
     struct metrics *m = d->daemon.metrics;
-    const char *name = f->task->grant->name, *what = outcome_name(f->outcome);
-    int64_t wait_ms = f->next_ms - d->daemon.loop.now_ms;
+    const char *name = row->endpoint, *what = outcome_name(row->outcome);
+    int64_t wait_ms = row->next_ms - d->daemon.loop.now_ms;
 
+    log_outcome(row);
     d->metrics[METRIC_ATTEMPTS]++;
-    d->metrics[metrics[f->outcome]]++;
-    if (!f->attempt_id) /* no request was made */
+    d->metrics[metrics[row->outcome]]++;
+    if (!row->attempt_id) /* no request was made */
         return;
     series_add(METRIC_SERIES(m, FAMILY_ATTEMPTS, name, what), 1);
-    if (f->attempts > 1)
+    if (row->attempts > 1)
         series_add(METRIC_SERIES(m, FAMILY_RETRIES, name, what), 1);
     series_observe(METRIC_SERIES(m, FAMILY_ATTEMPT_SECONDS, name),
-                   f->duration_ms);
-    if (f->outcome == OUTCOME_RETRYING && wait_ms > 0)
+                   row->duration_ms);
+    if (row->outcome == OUTCOME_RETRYING && wait_ms > 0)
         series_add(METRIC_SERIES(m, FAMILY_RETRY_WAIT, name), wait_ms);
 }
 
@@ -349,8 +350,18 @@ static void finish(struct deliverer *d, struct transfer *f)
     bool waits = f->outcome == OUTCOME_RETRYING &&
                  t->grant->state == GRANT_OPEN;
 
-    log_outcome(f);
-    count_outcome(d, f);
+    outcome_note(d, &(struct attempt_row){.attempt_id = f->attempt_id,
+                                          .endpoint = t->grant->name,
+                                          .event_id = t->event_id,
+                                          .outcome = f->outcome,
+                                          .http_status = f->result.responded
+                                                             ? f->result.status
+                                                             : 0,
+                                          .duration_ms = f->duration_ms,
+                                          .attempts = f->attempts,
+                                          .reason = f->reason,
+                                          .error = f->error,
+                                          .next_ms = f->next_ms});
     if (t->row) {
         e->rows_here--;
         e->rows -= !waits;

@@ -37,6 +37,10 @@ void outcome_put_crashed(struct deliverer *d, const struct grant *g,
                          const char *event_id, uint64_t attempts,
                          int64_t first_ms);
 
+/* Write the log's line of a result, and count it. */
+struct attempt_row;
+void outcome_note(struct deliverer *d, const struct attempt_row *row);
+
 const char *outcome_name(int outcome);
 
 #endif

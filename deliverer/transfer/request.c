@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "headers.h"
 #include "hops.h"
+#include "json_text.h"
 #include "log.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -298,4 +299,36 @@ struct curl_slist *request_headers(struct outgoing_request *r,
         r->nodes[i].next = i + 1 < r->count ? &r->nodes[i + 1] : NULL;
     }
     return r->nodes;
+}
+
+/* A line as libcurl gets it: "name: value", "name;" (the value is empty), or "name:" (libcurl
+ * must not send this header). */
+static void add_line(json_t *out, struct bytes hidden, const char *line)
+{
+    size_t n = strcspn(line, ":;");
+    char *name = gr_strndup(line, n);
+    const char *value = strncmp(line + n, ": ", 2) == 0 ? line + n + 2 : "";
+    struct bytes found;
+    bool hide = headers_get(hidden, name, &found, NULL);
+
+    if (line[n] == ';' || *value)
+        json_array_append_new(out, json_pack("[o,o]", json_text_of(name),
+                                             json_text_of(hide ? "…" : value)));
+    free(name);
+}
+
+json_t *request_headers_json(const struct outgoing_request *r,
+                             struct bytes hidden)
+{
+    json_t *out = json_array();
+
+    for (size_t i = 0; i < r->count; i++) {
+        char *copy = gr_strdup(r->text.data + r->lines[i]);
+        char *rest = copy, *line;
+
+        while ((line = strsep(&rest, "\r"))) /* a node may have several lines */
+            add_line(out, hidden, *line == '\n' ? line + 1 : line);
+        free(copy);
+    }
+    return out;
 }

@@ -12,6 +12,7 @@
 #include "sign.h"
 #include "wire.h"
 #include <curl/curl.h>
+#include <jansson.h>
 
 struct outgoing_request {
     struct buf text;    /* the lines, each ended with 0 */
@@ -31,5 +32,10 @@ struct curl_slist *request_headers(struct outgoing_request *r,
                                    const struct wire_task *t, struct bytes own,
                                    const struct signer *signer,
                                    uint64_t attempt, int64_t now_ms);
+
+/* The same list as JSON: [[name, value]…]. Values of the headers in `hidden`, packed, are not
+ * shown. */
+json_t *request_headers_json(const struct outgoing_request *r,
+                             struct bytes hidden);
 
 #endif

@@ -45,7 +45,8 @@ extern const struct command_spec command_event, command_events,
     command_token_revoke, command_token_check;
 
 /* deliverer */
-extern const struct command_spec command_attempts, command_test;
+extern const struct command_spec command_attempts, command_test,
+    command_pull_take, command_pull_ack, command_pull_retry, command_pull_dead;
 
 /* dlqd */
 extern const struct command_spec command_dlq, command_dlq_show,

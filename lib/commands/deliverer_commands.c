@@ -161,4 +161,9 @@ const struct command_spec command_test = {
 };
 
 const struct command_spec *const deliverer_commands[] = {&command_attempts,
-                                                         &command_test, NULL};
+                                                         &command_test,
+                                                         &command_pull_take,
+                                                         &command_pull_ack,
+                                                         &command_pull_retry,
+                                                         &command_pull_dead,
+                                                         NULL};

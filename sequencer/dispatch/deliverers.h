@@ -29,7 +29,8 @@ struct deliverer_peer {
     uint64_t *unconfigured; /* grants of which it needs the configuration */
     size_t unconfigured_count;
     int64_t in_window; /* its tasks, without scheduled retries */
-    int64_t out_bytes; /* of these, estimated */
+    int64_t pulled;    /* of these, those of pull endpoints */
+    int64_t out_bytes; /* of the others, estimated */
     /* watch.c: tasks with link numbers below watch_n were queued long ago; those below
      * watch_next had been queued at watch_ms (awake). */
     uint64_t watch_n, watch_next;

@@ -26,13 +26,20 @@ enum {
     SHARE_MIN = 16, /* of one endpoint, before the next endpoint has its turn */
 };
 
+/* The deliverer has its tasks on disk until consumers take them, so they need no memory there. */
+static bool is_pulled(const struct endpoint *e)
+{
+    return e->settings && e->settings->transport == TRANSPORT_PULL;
+}
+
 static bool has_capacity(const struct sequencer *q, const struct endpoint *e)
 {
     return e->grant && e->owner && e->settings && !e->revoking &&
            !e->sweeping && e->laning == SETTLED &&
            e->in_window < e->window.size &&
-           e->owner->in_window < OWNER_MAX_COUNT &&
-           e->owner->out_bytes < OWNER_MAX_BYTES &&
+           (is_pulled(e) ||
+            (e->owner->in_window - e->owner->pulled < OWNER_MAX_COUNT &&
+             e->owner->out_bytes < OWNER_MAX_BYTES)) &&
            links_backlog(q->d.links, e->owner->name) < LINK_COUNT;
 }
 
@@ -138,7 +145,7 @@ static int serve(struct sequencer *q, struct endpoint *e, int max)
 static void look_at_windows(struct sequencer *q)
 {
     for (size_t i = 0; i < q->deliverer_count; i++)
-        q->deliverers[i]->out_bytes = 0;
+        q->deliverers[i]->out_bytes = q->deliverers[i]->pulled = 0;
     for (size_t i = 0; i < q->lists[ENDPOINTS_AWAKE].count; i++) {
         struct endpoint *e = endpoint_listed(q, ENDPOINTS_AWAKE, i);
 
@@ -147,7 +154,10 @@ static void look_at_windows(struct sequencer *q)
         window_look(&e->window, q->d.loop.awake_ms,
                     links_round_trip_ms(q->d.links, e->owner->name),
                     e->settings->max_in_flight);
-        e->owner->out_bytes += e->in_window * e->window.bytes;
+        if (is_pulled(e))
+            e->owner->pulled += e->in_window;
+        else
+            e->owner->out_bytes += e->in_window * e->window.bytes;
     }
 }
 
@@ -176,8 +186,9 @@ int dispatch_work(struct sequencer *q)
     for (size_t i = 0; i < count; i++) {
         const struct endpoint *e = endpoint_listed(q, ENDPOINTS_AWAKE, i);
 
-        /* Deliveries wait because its window is full. */
-        q->crowded |= e->waiting && e->grant && e->settings &&
+        /* Deliveries wait because its window is full. A pull endpoint without a consumer is no
+         * reason to accept fewer events. */
+        q->crowded |= e->waiting && e->grant && e->settings && !is_pulled(e) &&
                       e->in_window >= e->window.size;
         busy += has_deliveries_to_send(q, e);
     }

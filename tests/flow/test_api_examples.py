@@ -9,13 +9,15 @@ import sys
 
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "rig"))
-from rig import RigTest, main, wait_for
+from rig import RigTest, http_request, main, wait_for
 
 # These need a state that this pipeline does not have; the response says so.
 ELSEWHERE = {"/release": (409, "refused"), "/gaps/gap_12/close": (404, "not_found"),
              "/alerts/pager/test": (404, "not_found"), "/retry": (409, "refused"),
              "/abandon": (409, "refused"), "/resolve": (409, "refused"),
-             "/discard": (409, "refused"), "/cancel": (409, "refused")}
+             "/discard": (409, "refused"), "/cancel": (409, "refused"),
+             "/pull/jobs/retry": (409, "refused"),
+             "/pull/jobs/dead": (409, "refused")}
 
 
 def examples():
@@ -30,6 +32,8 @@ class Examples(RigTest):
     def test_every_curl_command_works(self):
         rig = self.rig(console=True)
         rig.config["endpoints"].append(rig.endpoint("legal", guard=False))
+        rig.config["endpoints"].append({"name": "jobs", "transport": "pull",
+                                        "workspaces": ["jobs"]})
         rig.write_config()
         rig.receiver.rules({"path": "/legal", "responses": [{"status": 400}]})
         rig.start()
@@ -48,13 +52,25 @@ class Examples(RigTest):
                "auth": f"Authorization: Bearer {made['token']}",
                "json": "Content-Type: application/json",
                "dead_letter": dead_letter["id"], "reject": reject["id"],
-               "token_id": other["id"], "job": job["id"]}
+               "token_id": other["id"], "job": job["id"],
+               **self.take(rig, made["token"])}
         count = 0
         for command in examples():
             with self.subTest(command):
                 count += 1
                 self.run_one(rig, command, env)
         self.assertGreater(count, 25)
+
+    def take(self, rig, token):
+        """A take of the pull endpoint, and the event that is in it."""
+        event = rig.accept(rig.plane_body(workspace="jobs"))
+
+        def taken():
+            status, _, text = http_request(
+                rig.console_port, "POST", "/api/v1/pull/jobs/take", b'{"wait": "5s"}',
+                {"Authorization": f"Bearer {token}", "Content-Type": "application/json"})
+            return status == 200 and json.loads(text)["take"]
+        return {"take": wait_for(taken), "taken": event}
 
     def run_one(self, rig, command, env):
         done = subprocess.run(
