@@ -357,6 +357,53 @@ class Ends(PullTest):
         other = rig.accept()
         self.assertEqual(self.take(rig).events, [other])
 
+    def test_endpoints_move_to_another_deliverer_when_their_takes_have_ended(self):
+        rig = self.rig({"console": {"tokens": [TOKEN]}}, console=True, deliverers=2)
+        names = [f"jobs-{i}" for i in range(6)]
+        rig.config["endpoints"] = [{"name": n, "transport": "pull"} for n in names]
+        rig.write_config()
+        rig.env["GRAPNEL_TEST_LEASE_MS"] = "500"
+        rig.start("ingress", "sequencer", "dlqd", "console", "deliverer-1")
+        event = rig.accept()
+        takes = {n: self.take(rig, n) for n in names}
+        rig.start("deliverer-2")
+        moving = wait_for(lambda: [n for n in names if f"releasing an endpoint endpoint={n}"
+                                   in rig["deliverer-1"].log()], what="endpoints to move")
+        self.assertEqual(rig.rows("deliverer-2", "SELECT * FROM tasks"), [])
+        for name, take in takes.items():
+            reply = self.post(rig, f"{name}/ack", {"take": take.take})
+            self.assertEqual((reply.status, reply.deliveries), (200, [event]))
+        rig.wait_status(event)
+        other = rig.accept()
+        after = {n: self.take(rig, n) for n in names}
+        self.assertEqual({n: t.events for n, t in after.items()}, {n: [other] for n in names})
+        self.assertTrue(all(after[n].take.endswith("deliverer-2") for n in moving))
+
+    def test_a_lost_deliverer_delays_its_deliveries_by_a_lease(self):
+        rig = self.rig({"console": {"tokens": [TOKEN]}}, console=True, deliverers=2)
+        rig.config["endpoints"] = [{"name": "jobs", "transport": "pull", "timeout": "3s",
+                                    "ordered": "all"}]
+        rig.write_config()
+        rig.env["GRAPNEL_TEST_LEASE_MS"] = "500"
+        rig.start()
+        event = rig.accept()
+        first = self.take(rig)
+        owner = first.take.rsplit("_", 1)[1]
+        rig[owner].kill()
+        second = self.take(rig)  # after the silence, which is longer than the lease
+        self.assertEqual(second.events, [event])
+        self.assertNotIn(owner, second.take)
+        behind = rig.accept()
+        rig[owner].start()
+        wait_for(lambda: rig.rows(owner, "SELECT 1 FROM taken WHERE state = 4"))
+        # Too late, but the event was processed: the second consumer need not, and the lane
+        # waits for it.
+        self.assertEqual(self.end(rig, "ack", first).status, 409)
+        wait_for(lambda: rig.deliveries(event)[0]["status"] == "delivered")
+        self.assertEqual(self.post(rig, "jobs/take").deliveries, [])
+        self.end(rig, "retry", second, delay="0s")
+        self.assertEqual(self.take(rig).events, [behind])
+
     def test_the_clock_may_be_set_while_a_lease_runs(self):
         rig = self.rig({"console": {"tokens": [TOKEN]}}, console=True)
         rig.config["endpoints"] = [{"name": "jobs", "transport": "pull"}]
