@@ -649,6 +649,39 @@ void api_end(struct api *a, struct web_request *w)
     free(r);
 }
 
+void api_again_in(struct api_request *r, int ms)
+{
+    r->again_ms = mono_ms() + ms;
+}
+
+static void make_ready(struct api_request *r)
+{
+    r->ready = true;
+    TAILQ_INSERT_TAIL(&r->api->ready, r, ready_link);
+}
+
+/* Those of api_again_in(). Returns how long until the next; -1: there is none. */
+static int take_due(struct api *a)
+{
+    struct api_request *r;
+    int64_t now = mono_ms();
+    int wait_ms = -1;
+
+    TAILQ_FOREACH(r, &a->all, link)
+    {
+        if (!r->again_ms || r->responded)
+            continue;
+        if (r->again_ms > now) {
+            wait_ms = loop_sooner(wait_ms, (int)(r->again_ms - now));
+            continue;
+        }
+        r->again_ms = 0;
+        if (!r->ready)
+            make_ready(r);
+    }
+    return wait_ms;
+}
+
 /* Ends requests that wait and whose clients have gone, so that nothing is given to them. Returns
  * how long until it has to be called again; -1: nothing waits. */
 static int end_left(struct api *a)
@@ -685,11 +718,10 @@ int api_work(struct api *a)
 
     while ((q = process_client_ended(a->processes))) {
         r = q->self;
-        if (--r->open_count == 0 && !r->ready) {
-            r->ready = true;
-            TAILQ_INSERT_TAIL(&a->ready, r, ready_link);
-        }
+        if (--r->open_count == 0 && !r->ready)
+            make_ready(r);
     }
+    wait_ms = loop_sooner(wait_ms, take_due(a));
     while ((r = TAILQ_FIRST(&a->ready))) {
         TAILQ_REMOVE(&a->ready, r, ready_link);
         r->ready = false;

@@ -36,7 +36,8 @@ struct api_request {
     struct process_question **asked;
     size_t asked_count, open_count;
     bool ready, responded;
-    bool waits; /* api_ask_waiting() was called */
+    bool waits;       /* api_ask_waiting() was called */
+    int64_t again_ms; /* mono: api_again_in(); 0 */
 };
 
 struct api {
@@ -59,6 +60,8 @@ void api_ask(struct api_request *r, const char *process,
 void api_ask_waiting(struct api_request *r, const char *process,
                      const struct command_spec *command, json_t *args,
                      int timeout_ms);
+/* Call the step again in so many ms, though it asked nothing. */
+void api_again_in(struct api_request *r, int ms);
 /* Forgets the replies to the last questions, before the next ones. */
 void api_forget(struct api_request *r);
 /* The reply to the last question with this number; NULL: it failed, or was not asked. */

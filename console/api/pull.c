@@ -13,14 +13,19 @@ enum {
     /* Takes that wait; other requests need connections, too. */
     WAITING_MAX = 48,
     WAITING_OF_TOKEN = 16,
+    /* While no deliverer has the endpoint: it may be about to get one. */
+    AGAIN_MS = 100,
+    PATIENCE_MS = 2000,
 };
+
+enum { RESTART = 1000 }; /* a stage that is not reached otherwise */
 
 /* ---- take: each deliverer is asked, until one has the endpoint ---- */
 
 struct taking {
     struct processes deliverers;
     size_t next;
-    int64_t until_ms; /* mono: end of the wait */
+    int64_t until_ms, began_ms; /* mono: end and begin of the wait */
 };
 
 static void taking_free(void *state)
@@ -78,9 +83,17 @@ static void explain(struct api_request *r, const json_t *endpoint)
 {
     const char *state = json_string_value(json_object_get(endpoint, "state"));
     const char *name = json_string_value(json_object_get(endpoint, "name"));
+    struct taking *t = r->state;
 
     if (state && strcmp(state, "active") != 0 && strcmp(state, "held") != 0) {
         api_fail(r, WEB_REFUSED, NULL, "the endpoint %s is %s", name, state);
+        return;
+    }
+    if (mono_ms() - t->began_ms < PATIENCE_MS || mono_ms() < t->until_ms) {
+        t->next = 0;
+        r->stage = RESTART;
+        api_forget(r);
+        api_again_in(r, AGAIN_MS);
         return;
     }
     web_add_header(r->web, "Retry-After", "1");
@@ -98,9 +111,9 @@ static void ask_next(struct api_request *r)
     api_forget(r);
     if (t->next == t->deliverers.count) {
         t->next++;
-        api_ask(
-            r, "sequencer", &command_endpoint,
-            json_pack("{s:O}", "name", json_object_get(r->args, "endpoint")));
+        api_ask(r, "sequencer", &command_pull_want,
+                json_pack("{s:O}", "endpoint",
+                          json_object_get(r->args, "endpoint")));
         return;
     }
     if (json_object_get(r->args, "wait_ms"))
@@ -120,8 +133,12 @@ void pull_take(struct api_request *r)
             return;
         r->state = t = gr_alloc(sizeof *t);
         r->state_free = taking_free;
-        t->until_ms = mono_ms() + wait_ms_of(r);
+        t->began_ms = mono_ms();
+        t->until_ms = t->began_ms + wait_ms_of(r);
         api_processes(r, "deliverer", &t->deliverers);
+        ask_next(r);
+    } else if (r->stage > RESTART) { /* api_again_in() */
+        r->stage = 1;
         ask_next(r);
     } else if (t->next > t->deliverers.count) {
         if (api_answered(r, 0))

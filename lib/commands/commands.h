@@ -44,6 +44,9 @@ extern const struct command_spec command_event, command_events,
     command_workspaces, command_tokens, command_token_create,
     command_token_revoke, command_token_check;
 
+/* sequencer, for consumers of pull endpoints */
+extern const struct command_spec command_pull_want;
+
 /* deliverer */
 extern const struct command_spec command_attempts, command_test,
     command_pull_take, command_pull_ack, command_pull_retry, command_pull_dead;

@@ -69,6 +69,26 @@ const struct command_spec command_pull_take = {
     .routes = {{"POST", "/pull/{endpoint}/take"}},
 };
 
+/* ---- want ---- */
+
+static const struct value want_args[] = {ARG_PULL_ENDPOINT, {0}};
+static const struct value want_reply[] = {
+    TEXT("name", "the name of the endpoint"),
+    TEXT("state", "whether attempts are made: `active`, `held`, or why not"),
+    TEXT("owner", "the deliverer that has it; null: none has",
+         .flags = VALUE_NULL),
+    {0}};
+const struct command_spec command_pull_want = {
+    .name = "pull_want",
+    .process = "sequencer",
+    .help = "A consumer waits for deliveries of this pull endpoint: give it to "
+            "a deliverer, if none has it. For the console.",
+    .args = want_args,
+    .reply = OBJECT("reply", want_reply, ""),
+    .role = ROLE_OPERATOR,
+    .flags = COMMAND_LOCAL,
+};
+
 /* ---- the end of deliveries ---- */
 
 static const struct value event_id = TEXT("", "of an event", .min = 1,

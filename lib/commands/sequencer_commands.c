@@ -559,10 +559,14 @@ const struct command_spec command_alert_event = {
 };
 
 const struct command_spec *const sequencer_commands[] = {
-    &command_event,           &command_events,       &command_deliveries,
-    &command_endpoint,        &command_endpoints,    &command_endpoint_pause,
-    &command_endpoint_resume, &command_retry,        &command_abandon,
-    &command_facts,           &command_release,      &command_gaps,
-    &command_close_gap,       &command_workspace,    &command_workspaces,
-    &command_tokens,          &command_token_create, &command_token_revoke,
-    &command_token_check,     &command_alert_event,  NULL};
+    &command_event,           &command_events,
+    &command_deliveries,      &command_endpoint,
+    &command_endpoints,       &command_endpoint_pause,
+    &command_endpoint_resume, &command_retry,
+    &command_abandon,         &command_facts,
+    &command_release,         &command_gaps,
+    &command_close_gap,       &command_workspace,
+    &command_workspaces,      &command_tokens,
+    &command_token_create,    &command_token_revoke,
+    &command_token_check,     &command_alert_event,
+    &command_pull_want,       NULL};

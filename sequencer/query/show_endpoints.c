@@ -145,6 +145,31 @@ json_t *endpoints_show_one(void *self, json_t *args, char why[200])
     return NULL;
 }
 
+json_t *endpoints_want(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    const char *name = json_string_value(json_object_get(args, "endpoint"));
+    struct endpoint *e = endpoint_find(q, name);
+
+    if (!e) {
+        endpoint_unknown(q, name, why);
+        return NULL;
+    }
+    if (endpoint_is_on(e) && e->settings->transport != TRANSPORT_PULL) {
+        control_fail(why, CONTROL_REFUSED,
+                     "%.60s is not a pull endpoint: set `transport: pull`",
+                     name);
+        return NULL;
+    }
+    if (endpoint_is_on(e) && !e->grant) {
+        e->waiting = true;
+        endpoint_wake(q, e);
+    }
+    return json_pack("{s:s,s:s,s:o}", "name", e->name, "state",
+                     endpoint_state_name(e), "owner",
+                     e->owner ? json_string(e->owner->name) : json_null());
+}
+
 /* Of the endpoint that a page shows first; false: `text` is not the next of a page. */
 static bool read_after(const char *text, int64_t *id)
 {

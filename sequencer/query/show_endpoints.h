@@ -13,6 +13,8 @@ void endpoints_troubles(void *self, json_t *out);
 
 json_t *endpoints_show(void *self, json_t *args, char why[200]);
 json_t *endpoints_show_one(void *self, json_t *args, char why[200]);
+/* A consumer waits for deliveries of a pull endpoint: a deliverer has to have it. */
+json_t *endpoints_want(void *self, json_t *args, char why[200]);
 json_t *endpoints_pause(void *self, json_t *args, char why[200]);
 json_t *endpoints_resume(void *self, json_t *args, char why[200]);
 
