@@ -378,7 +378,8 @@ static void end_later(struct control *c)
     if (!c->ended)
         return;
     if (c->acts && leaves_rows(c->later_spec))
-        acts_ended(c->acts, c->now_ms, error ? error : "done", c->ended);
+        acts_ended(c->acts, c->now_ms, error ? error : "done",
+                   error ? NULL : c->ended);
     ready(c, &c->waiter, reply_text(c->ended), true);
     json_decref(c->ended);
     c->ended = NULL;
@@ -484,6 +485,14 @@ read_request(struct control *c, json_t *doc, void **self, char why[200])
     return command;
 }
 
+/* Whether the error is stored for the idempotency key: not one that the same request might not
+ * have later, such as those of files, peers and the network that `backup` and tests depend on. */
+static bool is_lasting(const struct command_spec *spec)
+{
+    return !(spec->flags & COMMAND_LATER) &&
+           (failure == CONTROL_REFUSED || failure == CONTROL_NOT_FOUND);
+}
+
 /* The document of the reply, the caller's. NULL: it is *stored, or follows later. */
 static json_t *handle(struct control *c, json_t *request, char **stored)
 {
@@ -505,13 +514,9 @@ static json_t *handle(struct control *c, json_t *request, char **stored)
     if (reply)
         check_reply(c->act.spec, reply);
     doc = reply_doc(reply, failure, why);
-    /* An error that the same request might not have later is not stored. */
     if (c->acts && leaves_rows(c->act.spec))
         acts_done(c->acts, &c->act, reply ? "done" : why,
-                  reply || failure == CONTROL_REFUSED ||
-                          failure == CONTROL_NOT_FOUND
-                      ? doc
-                      : NULL);
+                  reply || is_lasting(c->act.spec) ? doc : NULL);
     return doc;
 }
 

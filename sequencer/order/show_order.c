@@ -264,7 +264,8 @@ json_t *show_workspaces(void *self, json_t *args, char why[200])
     json_t *out;
 
     if (!after) {
-        snprintf(why, 200, "\"after\" must be the \"next\" of a reply");
+        control_fail(why, CONTROL_INVALID,
+                     "\"after\" must be the \"next\" of a reply");
         return NULL;
     }
     p.list = json_array();

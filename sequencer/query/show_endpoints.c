@@ -196,7 +196,8 @@ json_t *endpoints_show(void *self, json_t *args, char why[200])
 
     if (!read_after(json_string_value(json_object_get(args, "after")),
                     &after)) {
-        snprintf(why, 200, "\"after\" must be the \"next\" of a reply");
+        control_fail(why, CONTROL_INVALID,
+                     "\"after\" must be the \"next\" of a reply");
         return NULL;
     }
     list = json_array();

@@ -97,6 +97,27 @@ class Acts(RigTest):
         self.assertEqual([r["outcome"] for r in audit(rig, "sequencer")],
                          [first["error"]])
 
+    def test_an_error_of_an_act_that_replies_later_is_not_kept(self):
+        rig = self.rig().start()
+        folder = rig.folder / "copies"
+        args = {"path": str(folder / "dlqd.db")}
+        first = act(rig, "dlqd", "backup", args, key="b-1")
+        self.assertEqual((first["ok"], first["code"]), (False, "refused"))
+        folder.mkdir()
+        again = act(rig, "dlqd", "backup", args, key="b-1")
+        self.assertTrue(again["ok"], again)
+        self.assertEqual(act(rig, "dlqd", "backup", args, key="b-1"), again)
+
+    def test_a_cursor_of_no_page_is_invalid_everywhere(self):
+        rig = self.rig().start()
+        for process, ask, name in [
+                ("sequencer", "events", "before"), ("sequencer", "deliveries", "before"),
+                ("sequencer", "gaps", "before"), ("sequencer", "workspaces", "after"),
+                ("sequencer", "endpoints", "after"), ("dlqd", "dlq", "before"),
+                ("dlqd", "audit", "before")]:
+            reply = raw(rig, process, {"v": 1, "ask": ask, "args": {name: "no cursor"}})
+            self.assertEqual((reply["ok"], reply.get("code")), (False, "invalid"), (ask, reply))
+
     def test_after_a_kill_the_key_tells_whether_it_was_done(self):
         """kill -9 somewhere between request and reply, again and again: the repeat
         finds the stored reply, or does it then."""
