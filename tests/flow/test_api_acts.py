@@ -33,14 +33,14 @@ class Request:
         self.method, self.path = fill(operation, parameters)
         text = f"{self.method} {BASE}{self.path} {key}"
         self.digest = hashlib.sha256(text.encode()).hexdigest()
-        self.status = None  # of the first response, if it got one
+        self.status = self.first = None  # the first response, if it got one
 
     def send(self):
         return self.pipeline.call(self.method, self.path, self.body, key=self.key)
 
     def send_first(self):
         try:
-            self.status = self.send()[0]
+            self.status, _, self.first = self.send()
         except (OSError, http.client.HTTPException):
             pass  # the console was killed
 
@@ -101,7 +101,8 @@ class Kills(RigTest):
         for thread in threads:
             thread.join()
         for request in requests:
-            if request.act.process == victim:
+            request.was_stored = None
+            if request.act.process == victim and request.act.kept:
                 request.was_stored = request.stored()
                 # The reply, the audit row and the effect are one transaction.
                 self.assertEqual(request.done() - request.before,
@@ -120,7 +121,11 @@ class Kills(RigTest):
         self.assertIn(again[0], request.act.statuses, (request.operation, again[2]))
         if request.status == 200:
             self.assertEqual(again[0], 200, request.operation)
-        if request.act.process == victim and request.was_stored:
+        if not request.act.kept:
+            if request.status == 200:
+                self.assertEqual(again[2].get("take"), request.first.get("take"))
+            return
+        if request.was_stored:
             reply = request.was_stored.get("reply")
             if again[0] == 200 and isinstance(reply, dict):
                 for field in set(reply) & set(again[2]):

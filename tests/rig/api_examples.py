@@ -38,7 +38,8 @@ class Pipeline:
         rig.config["endpoints"] += [
             rig.endpoint("legal", guard=False, breaker=False),
             rig.endpoint("slow", breaker=False, retry_policy="slow"),
-            rig.endpoint("spare", types=["nothing"])]
+            rig.endpoint("spare", types=["nothing"]),
+            {"name": "inbox", "transport": "pull", "types": ["pulled"]}]
         rig.config["notifiers"] = [{"name": "ops", "exec": ["/bin/true"]}]
         rig.write_config()
         rig.receiver.rules({"path": "/legal", "responses": [{"status": 400}]},
@@ -91,8 +92,8 @@ class Pipeline:
         return wait_for(lambda: self.rig.ask("dlqd", "dlq", workspace=workspace)
                         ["dead_letters"], what="the dead letter")[0]["id"]
 
-    def ledger(self, seq, id, team):
-        body = json.dumps({"id": id, "type": "entry.made", "team": team, "seq": seq}).encode()
+    def ledger(self, seq, id, team, type="entry.made"):
+        body = json.dumps({"id": id, "type": type, "team": team, "seq": seq}).encode()
         signature = hmac.new(LEDGER_KEY.encode(), body, hashlib.sha256).hexdigest()
         return self.rig.accept(body, source="ledger", headers={
             "X-Sig": signature, "Content-Type": "application/json"})
@@ -128,6 +129,25 @@ class Pipeline:
         return self.rig.ask("dlqd", "dlq_bulk", action="discard", note="n", rate=1,
                             workspace=workspace)["id"]
 
+    def take(self, take=True):
+        """The body of a request that ends a delivery that was taken, or of one that takes it."""
+        team = self.name()
+        event = self.ledger(1, team, team, type="pulled")
+        body = {"max": 1, "wait": "5s", "lease": "60s"}
+        wait_for(lambda: self.rig.trace(event).get("deliveries"), what="the delivery")
+        if not take:
+            return body
+
+        def taken():
+            status, _, made = self.call("POST", "/pull/inbox/take", body)
+            return status == 200 and made["take"] and made
+        made = wait_for(taken, what="the take")
+        return {"take": made["take"], "deliveries": [made["deliveries"][0]["event_id"]]}
+
+    def attempts(self, event):
+        return len([a for d in self.rig.trace(event)["deliveries"] if d["endpoint"] == "inbox"
+                    for a in d["attempts"]])
+
     def jobs(self, process, workspace):
         return len([j for j in self.rig.ask(process, "jobs", limit=200)["jobs"]
                     if j["args"].get("workspace") == workspace])
@@ -140,11 +160,11 @@ class Pipeline:
 class Act:
     """`process` makes the change, by this command of its own. `make` returns the parameters of the
     path and the body. `statuses`: of the response. `effects` counts what the change has done, if
-    doing it twice would do more."""
+    doing it twice would do more. Not `kept`: it leaves no audit row and no stored reply."""
 
-    def __init__(self, process, command, make, statuses=(200,), effects=None):
+    def __init__(self, process, command, make, statuses=(200,), effects=None, kept=True):
         self.process, self.command, self.make = process, command, make
-        self.statuses, self.effects = statuses, effects
+        self.statuses, self.effects, self.kept = statuses, effects, kept
 
 
 NOTE = {"note": "n"}
@@ -187,6 +207,17 @@ ACTS = {
         "sequencer", "token_create", lambda p: ({}, {"name": p.name(), "role": "viewer"}),
         effects=lambda p, a: len([t for t in p.rig.ask("sequencer", "tokens", limit=1000)["tokens"]
                                   if t["name"] == a["name"]])),
+    "POST /pull/{endpoint}/take": Act(
+        "deliverer-1", "pull_take", lambda p: ({"endpoint": "inbox"}, p.take(False)), kept=False),
+    "POST /pull/{endpoint}/ack": Act(
+        "deliverer-1", "pull_ack", lambda p: ({"endpoint": "inbox"}, p.take()), kept=False,
+        effects=lambda p, a: p.attempts(a["deliveries"][0])),
+    "POST /pull/{endpoint}/retry": Act(
+        "deliverer-1", "pull_retry", lambda p: ({"endpoint": "inbox"}, p.take() | {"delay": "1h"}),
+        effects=lambda p, a: p.attempts(a["deliveries"][0]), kept=False),
+    "POST /pull/{endpoint}/dead": Act(
+        "deliverer-1", "pull_dead", lambda p: ({"endpoint": "inbox"}, p.take() | NOTE),
+        effects=lambda p, a: p.attempts(a["deliveries"][0]), kept=False),
     "DELETE /tokens/{id}": Act(
         "sequencer", "token_revoke", lambda p: ({"id": p.token()}, None)),
 }
