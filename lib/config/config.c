@@ -83,6 +83,13 @@ static const struct conf_key root_keys_all[] = {
         "how long a process waits after SIGTERM for requests and attempts in "
         "progress",
         .min = 0, .max = HOUR_MS),
+    KEY(strings, settings, secrets_keys, "secrets_key", NULL,
+        "the key that encrypts the secrets of endpoints made at run time in "
+        "the database; each is base64 of 32 bytes: `openssl rand -base64 32`. "
+        "With several, the first encrypts and the others only decrypt (for "
+        "rotation). A backup does not have it: keep a copy elsewhere",
+        .check = wrong_secrets_key, .flags = CONF_SECRET | CONF_FILLED,
+        .form = "secret, such as `file:path`, or list of secrets"),
     SECTION("ingress", &settings_ingress_section,
             "the process that receives webhooks over HTTP"),
     KEY(map, settings, defaults, "endpoint_defaults", NULL,
@@ -132,6 +139,7 @@ static const struct conf_section included_section = {
             {"run_dir", MAIN_ONLY},
             {"log", MAIN_ONLY},
             {"shutdown_grace", MAIN_ONLY},
+            {"secrets_key", MAIN_ONLY},
             {"ingress", MAIN_ONLY},
             {"endpoint_defaults", MAIN_ONLY},
             {"history", MAIN_ONLY},

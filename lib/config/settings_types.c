@@ -3,6 +3,7 @@
 #include "bounds.h"
 #include "clock.h"
 #include "conf.h"
+#include "sealed.h"
 #include "signature.h"
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,13 @@ const char *wrong_run_dir(const char *path)
         return "is too long for the path of a socket: at most 80 bytes, with "
                "all folders above it";
     return NULL;
+}
+
+const char *wrong_secrets_key(const char *text)
+{
+    return sealed_key_valid(text) ? NULL
+                                  : "must be base64 of exactly 32 bytes: make "
+                                    "a key with `openssl rand -base64 32`";
 }
 
 const char *wrong_template(const char *text)

@@ -150,6 +150,7 @@ const char *wrong_name_glob(const char *text);
 const char *wrong_line(const char *text);
 const char *wrong_method(const char *text);
 const char *wrong_run_dir(const char *path);
+const char *wrong_secrets_key(const char *text);
 const char *wrong_template(const char *text);
 const char *wrong_transition(const char *text);
 

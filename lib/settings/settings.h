@@ -247,6 +247,8 @@ struct settings {
         struct cidr *trusted_proxies;
         size_t trusted_proxy_count;
     } ingress;
+    /* Base64 of 32 bytes each; sealed.h makes a key ring of them. */
+    struct string_list secrets_keys;
     int64_t history_keep_ms, dlq_keep_ms;
     int64_t metrics_interval_ms;
     char *metrics_publish; /* ZeroMQ address */
