@@ -104,5 +104,6 @@ bool deliverer_stopped(void *self);
 void deliverer_close(void *self);
 void deliverer_measure(void *self);
 void deliverer_status(void *self, json_t *out);
+erase_fn deliverer_erase;
 
 #endif

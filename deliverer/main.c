@@ -141,7 +141,8 @@ static const struct daemon_plan plan = {
     .stopped = deliverer_stopped,
     .close = deliverer_close,
     .measure = deliverer_measure,
-    .status = deliverer_status};
+    .status = deliverer_status,
+    .erase = deliverer_erase};
 
 /* deliverer: attempts each delivery until its outcome is final. It is the only process that
  * sends events to endpoints.

@@ -377,3 +377,15 @@ void deliverer_status(void *self, json_t *out)
                         json_integer(d->scheduled_retries));
     put_troubles(d, out);
 }
+
+/* daemon_plan's (daemon_erase.h). The sequencer asks when no copy of the deliveries is here. */
+void deliverer_erase(void *self, struct erase_step *s)
+{
+    struct deliverer *d = self;
+    json_t *id;
+    size_t i;
+
+    json_array_foreach((json_t *)(uintptr_t)s->ids, i, id)
+        s->changed += store_erase_event(&d->store, json_string_value(id));
+    s->done = true;
+}

@@ -266,3 +266,47 @@ int dead_letters_purge(struct dlqd *d)
     d->purge_due_ms = now + PURGE_EVERY_MS;
     return PURGE_EVERY_MS;
 }
+
+/* ---- erasure ---- */
+
+enum { ERASE_ROWS = 64 };
+
+static void erase_one(struct dlqd *d, int64_t n)
+{
+    struct dead_letter l;
+
+    if (!store_find_n(&d->store, n, &l))
+        return;
+    if (l.endpoint)
+        store_decision_add(&d->store, &l, "erased");
+    store_erase_replies(&d->store, l.id);
+    store_drop(&d->store, n);
+    d->metrics[M_DEAD_LETTERS + l.state]--;
+    dead_letter_fini(&l);
+}
+
+void dlqd_erase(void *self, struct erase_step *s)
+{
+    int64_t rows[ERASE_ROWS], found[ERASE_ROWS];
+    struct dlqd *d = self;
+    const char *workspace;
+    int count = 0, n = 0;
+
+    s->done = s->phase != ERASE_REST;
+    if (s->done)
+        return;
+    store_workspaces(&d->store, s->position);
+    while (count < ERASE_ROWS &&
+           store_workspaces_next(&d->store, &rows[count], &workspace)) {
+        if (erase_is(s, workspace))
+            found[n++] = rows[count];
+        count++;
+    }
+    store_workspaces_done(&d->store);
+    for (int i = 0; i < n; i++)
+        erase_one(d, found[i]);
+    s->changed += n;
+    if (count)
+        s->position = rows[count - 1];
+    s->done = !count;
+}

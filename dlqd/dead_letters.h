@@ -19,4 +19,8 @@ void dead_letter_transition(struct dlqd *d, struct dead_letter *l, int to,
  * delivery is still open. A limited number; returns ms until it must be called again. */
 int dead_letters_purge(struct dlqd *d);
 
+/* daemon_plan's `erase` (daemon_erase.h): deletes the dead letters of a workspace; a lane that one of them
+ * halts continues. self: struct dlqd. */
+erase_fn dlqd_erase;
+
 #endif

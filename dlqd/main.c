@@ -117,6 +117,7 @@ int main(int argc, char **argv)
         .undo = dlqd_undo,
         .measure = dlqd_measure,
         .reload = dlqd_reload,
+        .erase = dlqd_erase,
     };
 
     daemon_start(&d.daemon, &plan, argc, argv);

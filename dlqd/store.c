@@ -81,6 +81,11 @@ static const struct db_statement statements[] = {
      "dead_letters INDEXED BY dead_letters_newest WHERE state = 'dead' AND "
      "(dead_ms, n) "
      "> (?1, ?2) ORDER BY dead_ms, n"},
+    {AT(workspaces),
+     "SELECT n, workspace FROM dead_letters WHERE n > ? ORDER BY n"},
+    {AT(erase_replies),
+     "DELETE FROM idempotency WHERE instr(reply, '\"last_response\"') > 0 AND "
+     "instr(reply, ?) > 0"},
     {AT(redirects_forget), "DELETE FROM redirects WHERE dead_letter = ?1"},
     {AT(tallies),
      "SELECT state, endpoint, reason, count FROM tallies WHERE count > 0"},
@@ -657,4 +662,31 @@ void store_count(struct store *s, int64_t counts[DEAD_LETTER_STATES])
             counts[state] = col_i64(s->count, 1);
     }
     db_done(s->count);
+}
+
+/* ---- erasure ---- */
+
+void store_workspaces(struct store *s, int64_t after)
+{
+    bind_i64(s->workspaces, 1, after);
+}
+
+bool store_workspaces_next(struct store *s, int64_t *n, const char **workspace)
+{
+    if (!db_step(s->db, s->workspaces))
+        return false;
+    *n = col_i64(s->workspaces, 0);
+    *workspace = col_text(s->workspaces, 1);
+    return true;
+}
+
+void store_workspaces_done(struct store *s)
+{
+    db_done(s->workspaces);
+}
+
+void store_erase_replies(struct store *s, const char *id)
+{
+    bind_text(s->erase_replies, 1, id);
+    db_run(s->db, s->erase_replies);
 }

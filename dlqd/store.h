@@ -27,6 +27,7 @@ struct store {
     stmt *count, *counted, *counted_set;
     stmt *redirect_add, *redirects, *redirect_get, *redirect_at,
         *redirects_again, *redirects_forget;
+    stmt *workspaces, *erase_replies;
 };
 
 void store_open(struct store *s, struct db *db);
@@ -155,6 +156,14 @@ int store_old(struct store *s, int state, int64_t before_ms, int64_t after_ms,
 /* How many have been in `state` since before `before_ms`; counts up to 100000. */
 int64_t store_count_old(struct store *s, int state, int64_t before_ms);
 void store_drop(struct store *s, int64_t n);
+
+/* Walk the workspaces of the dead letters behind row `after`, by row. */
+void store_workspaces(struct store *s, int64_t after);
+/* `workspace`: until the next step. */
+bool store_workspaces_next(struct store *s, int64_t *n, const char **workspace);
+void store_workspaces_done(struct store *s);
+/* Delete the stored replies (acts.h) that show the content of a dead letter. */
+void store_erase_replies(struct store *s, const char *id);
 
 /* The number of dead letters of each kind: a walk over all kinds. */
 struct tally {

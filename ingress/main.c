@@ -20,6 +20,7 @@
  *           already, and the sequencer recognises the provider's repetition of it */
 #include "archive_replay.h"
 #include "commands.h"
+#include "erase.h"
 #include "ingress.h"
 #include "rejects.h"
 #include "replay_job.h"
@@ -96,6 +97,7 @@ static const struct daemon_plan plan = {
     .close = ingress_close,
     .measure = ingress_measure,
     .state = ingress_state,
+    .erase = ingress_erase,
 };
 
 int main(int argc, char **argv)

@@ -30,6 +30,7 @@
 #include "turn.h"
 #include "watch.h"
 #include "watermarks.h"
+#include "workspace_erase.h"
 #include <string.h>
 
 static const struct metric metrics[] = {
@@ -209,6 +210,7 @@ static const struct control_command commands[] = {
     {&command_workspace, show_workspace},
     {&command_workspaces, show_workspaces},
     {&command_alert_event, operational_alert},
+    {&command_workspace_erase, workspace_erase_ask},
     {&command_tokens, tokens_list},
     {&command_token_create, tokens_create},
     {&command_token_revoke, tokens_revoke},
@@ -347,6 +349,7 @@ int main(int argc, char **argv)
         .links = &links,
         .priority_inbox = true,
         .commands = commands,
+        .jobs = workspace_erase_jobs,
         .metrics = metrics,
         .families = families,
         .measure = measure,

@@ -76,6 +76,7 @@ struct sequencer {
     struct search_filters *search_filters;
     struct keys *keys;
     struct tokens *tokens;
+    struct erasing *erasing;
     struct streams *streams;
     struct watermarks *watermarks;
     struct operational_events *operational;

@@ -395,4 +395,5 @@ CREATE TABLE tokens (
 CREATE UNIQUE INDEX tokens_name ON tokens (name) WHERE revoked_ms = 0;
 
 .read lib/daemon/acts.sql
+.read lib/daemon/jobs.sql
 .read proto/links.sql

@@ -19,6 +19,7 @@
 #include "tokens.h"
 #include "watch.h"
 #include "watermarks.h"
+#include "workspace_erase.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -92,6 +93,7 @@ static void look(struct sequencer *q)
     q->purge_keys = q->purge_events = q->purge_order = true;
     search_filters_tidy(q->search_filters);
     tokens_work(q);
+    workspace_erase_look(q);
     store_actions_forget(q->search, history_before(q), ORDER_PER_TURN);
     store_gap_figures(q->order, &open, &oldest_ms);
     q->metrics[METRIC_GAPS_OPEN] = open;
@@ -244,6 +246,7 @@ void sequencer_open(void *self)
     q->keys = keys_open(q->d.db);
     q->tokens = tokens_open(q->d.db);
     q->operational = operational_events_open(q->d.db);
+    q->erasing = workspace_erase_open(q);
     q->watermarks = watermarks_open(q);
     q->streams = streams_open(q);
     read_next_event(q);
@@ -268,6 +271,7 @@ void sequencer_undo(void *self)
         store_meta(q->store, "next_route_order") + 1;
     keys_undo(q->keys);
     operational_events_undo(q->operational);
+    workspace_erase_undo(q->erasing);
     watermarks_undo(q->watermarks);
     streams_undo(q->streams);
     search_filters_undo(q->search_filters);
@@ -297,6 +301,7 @@ void sequencer_close(void *self)
     streams_close(q->streams);
     watermarks_close(q->watermarks);
     operational_events_close(q->operational);
+    workspace_erase_close(q->erasing);
     tokens_close(q->tokens);
     keys_close(q->keys);
     store_order_close(q->order);

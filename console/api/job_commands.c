@@ -24,6 +24,7 @@ static void ask_with_jobs(struct api_request *r,
 {
     ask_all(r, "ingress", command);
     ask_all(r, "dlqd", command);
+    ask_all(r, "sequencer", command);
 }
 
 static bool all_answered(struct api_request *r)

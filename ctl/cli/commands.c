@@ -359,6 +359,23 @@ const struct command ctl_commands[] = {
         .run = run_workspaces,
     },
     {
+        .name = "workspaces erase",
+        .args = "W",
+        .min = 1,
+        .max = 1,
+        .summary = "erase all data of a workspace; this cannot be undone",
+        .help =
+            "Makes a job that erases what all processes have of the "
+            "workspace: bodies, headers,\nnames, attempts, responses, dead "
+            "letters, refused requests. Numbers and times stay. Its\nevents "
+            "are refused with 410 from then on. `grapnel jobs --json` shows "
+            "the progress and, at\nthe end, what still has the data: backups "
+            "and logs.",
+        .examples = "  grapnel workspaces erase acme\n"
+                    "  grapnel jobs\n",
+        .run = run_workspaces_erase,
+    },
+    {
         .name = "gaps",
         .args = "",
         .summary = "show missing numbers of sources",

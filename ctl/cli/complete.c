@@ -71,6 +71,7 @@ static const struct {
     {"resend", WORDS_EVENT},
     {"release", WORDS_DUPLICATE},
     {"workspaces", WORDS_WORKSPACE},
+    {"workspaces erase", WORDS_WORKSPACE},
     {"gaps close", WORDS_GAP},
     {"dlq show", WORDS_DEAD_LETTER},
     {"dlq retry", WORDS_DEAD_LETTER},

@@ -472,6 +472,21 @@ static bool swap(struct restore *r)
 
 /* ---- output ---- */
 
+/* Erased workspaces are in no backup (docs/decisions/0101). */
+static void print_erasures(const struct restore *r)
+{
+    char *path = gr_printf("%s/erasures", r->state_dir);
+
+    if (access(path, F_OK) == 0)
+        printf("Workspaces that were erased are erased again when the "
+               "processes start.\n");
+    else
+        printf("There is no %s: workspaces that were erased\non another "
+               "machine come back, unless you put its copy there first.\n",
+               path);
+    free(path);
+}
+
 static void print_copies(struct ctl *ctl, const struct restore *r)
 {
     char since[RFC3339_BYTES], bytes[32], ago[32];
@@ -504,6 +519,7 @@ static void print_copies(struct ctl *ctl, const struct restore *r)
               "Tokens of the HTTP API that were revoked since then are valid "
               "again: revoke them\nonce more (`grapnel tokens`)."
             : "");
+    print_erasures(r);
     if (r->aside)
         printf("The replaced files are in %s. Delete them when you no longer "
                "need them.\n",

@@ -138,6 +138,27 @@ int run_workspaces(struct ctl *c)
     return code;
 }
 
+int run_workspaces_erase(struct ctl *c)
+{
+    const char *name = c->parsed.args[0];
+    json_t *reply;
+    int code;
+
+    if (!is_utf8("the name of the workspace", name))
+        return EXIT_USAGE;
+    reply = ask_needed(c, "sequencer", "workspace_erase",
+                       json_pack("{s:s}", "workspace", name), ASK_MS, &code);
+    if (!reply)
+        return code;
+    if (c->json)
+        print_json(json_incref(reply));
+    else
+        printf("%s erases it; `grapnel jobs` shows the progress.\n",
+               text_of(reply, "id"));
+    json_decref(reply);
+    return 0;
+}
+
 /* ---- duplicates ---- */
 
 int run_release(struct ctl *c)

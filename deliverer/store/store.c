@@ -106,6 +106,9 @@ static void prepare_attempts(struct store *s)
     s->sql.attempt_put = prepare(s, ROW_INSERT("attempts", ATTEMPT_COLUMNS));
     s->sql.attempt_get = prepare(
         s, "SELECT " ROW_NAMES(RESULT_COLUMNS) " FROM attempts WHERE n = ?1");
+    s->sql.attempts_erase = prepare(
+        s, "UPDATE attempts SET error = '', response = x'', headers = x'', "
+           "request = x'', template = 0 WHERE event_id = ?");
     s->sql.attempts_of_event = prepare(
         s,
         "SELECT " ROW_NAMES(
@@ -492,4 +495,11 @@ void store_numbers_get(struct store *s, struct stored_numbers *numbers)
     if (db_step(s->db, s->sql.numbers_get))
         stored_numbers_load(numbers, col_blob(s->sql.numbers_get, 0));
     db_done(s->sql.numbers_get);
+}
+
+int store_erase_event(struct store *s, const char *event_id)
+{
+    bind_text(s->sql.attempts_erase, 1, event_id);
+    db_run(s->db, s->sql.attempts_erase);
+    return db_changes(s->db);
 }

@@ -26,7 +26,7 @@ struct store {
             *tasks_of_event, *tasks_counts, *tasks_untried;
         stmt *grant_put, *grant_gone, *grants_all;
         stmt *attempt_put, *attempt_get, *attempts_of_event, *attempts_ages,
-            *attempts_purge;
+            *attempts_purge, *attempts_erase;
         stmt *template_add, *template_used, *templates_all, *templates_purge;
         stmt *numbers_put, *numbers_get;
     } sql;
@@ -179,5 +179,8 @@ int store_templates_purge(struct store *s, int64_t before_ms);
 void store_numbers_put(struct store *s, const struct stored_numbers *numbers);
 /* Without a row `numbers` does not change. */
 void store_numbers_get(struct store *s, struct stored_numbers *numbers);
+
+/* Empties what an event's attempts sent and got. Returns how many. */
+int store_erase_event(struct store *s, const char *event_id);
 
 #endif

@@ -73,6 +73,21 @@ void store_open(struct store *s, struct db *db)
                                " FROM reject_bodies");
     s->reject_last = db_prepare(db,
                                 "SELECT max(n) FROM rejects WHERE source = ?1");
+    s->erase = db_prepare(
+        db, "UPDATE archive SET headers = x'', body = x'', remote = '', head = "
+            "0, sum = content_sum(n, event_id, source, received_ms, '', x'', "
+            "x'', 0) WHERE n = ?1");
+    s->erase_body = db_prepare(
+        db, "UPDATE archive SET body = ?2, sum = content_sum(n, event_id, "
+            "source, received_ms, remote, headers, ?2, head) WHERE n = ?1");
+    s->reject_erase = db_prepare(
+        db, "DELETE FROM rejects WHERE id = ?1 AND id <> ''");
+    s->head_of = db_prepare(db, "SELECT " ARCHIVE_SIZE
+                                ", head FROM archive WHERE n = ?1");
+    s->head_erase = db_prepare(
+        db, "DELETE FROM heads WHERE n = ?1 AND NOT EXISTS (SELECT 1 FROM "
+            "archive WHERE archive.n BETWEEN heads.n AND heads.last_n AND head "
+            "= ?1)");
     store_ids_open(&s->ids, db);
     store_replays_open(&s->replays, db);
     store_usage_open(&s->usage, db);
@@ -155,6 +170,29 @@ void store_request_done(struct store *s)
     db_done(s->load);
 }
 
+void store_erase(struct store *s, int64_t n, const struct buf *rest)
+{
+    stmt *q = rest ? s->erase_body : s->erase;
+    int64_t head = 0;
+
+    bind_i64(s->head_of, 1, n);
+    if (db_step(s->db, s->head_of)) {
+        head = col_i64(s->head_of, 3);
+        if (!rest)
+            store_usage_drop(&s->usage, col_text(s->head_of, 2), n,
+                             col_i64(s->head_of, 1) - ARCHIVE_ROW_BYTES);
+    }
+    db_done(s->head_of);
+    bind_i64(q, 1, n);
+    if (rest)
+        bind_blob(q, 2, (struct bytes){rest->data, rest->len});
+    db_run(s->db, q);
+    if (rest || !head)
+        return;
+    bind_i64(s->head_erase, 1, head);
+    db_run(s->db, s->head_erase);
+}
+
 void store_put_message(const struct archive_row *row, struct buf *out)
 {
     /* Unreadable headers of a damaged row are left out; the sequencer records it all the same. */
@@ -176,6 +214,7 @@ bool store_load(struct store *s, int64_t n, struct buf *out)
     struct archive_row row;
     bool found = store_request(s, n, &row);
 
+    found = found && (row.headers.n || row.body.n); /* else it was erased */
     if (found)
         store_put_message(&row, out);
     store_request_done(s);
@@ -429,6 +468,14 @@ static void drop_body(struct store *s, const char *id, reject_body_fn *fn,
     while (db_step(s->db, s->body_drop))
         fn(arg, col_text(s->body_drop, 0), col_i64(s->body_drop, 1));
     db_done(s->body_drop);
+}
+
+void store_reject_erase(struct store *s, const char *id, reject_body_fn *fn,
+                        void *arg)
+{
+    drop_body(s, id, fn, arg);
+    bind_text(s->reject_erase, 1, id);
+    db_run(s->db, s->reject_erase);
 }
 
 /* The id in the row of `q`, if there is one. */

@@ -24,6 +24,7 @@ struct store {
     struct db *db;
     stmt *insert, *load, *find, *ends, *oldest, *ages, *next, *purge;
     stmt *head, *head_purge, *head_drop, *drop;
+    stmt *erase, *erase_body, *head_of, *head_erase, *reject_erase;
     stmt *reject, *reject_last, *reject_at, *reject_find;
     stmt *rejects, *rejects_of, *rejects_by;
     stmt *body_put, *body_get, *body_drop, *body_first_of, *body_first, *bodies;
@@ -68,6 +69,9 @@ int64_t store_number(struct store *s, const char *event_id);
  * archive. */
 bool store_request(struct store *s, int64_t n, struct archive_row *row);
 void store_request_done(struct store *s);
+/* Empties row n, which keeps its number: headers, body and the address of the client. `rest`: only the
+ * body is replaced by this. */
+void store_erase(struct store *s, int64_t n, const struct buf *rest);
 /* A request as a message to the sequencer, with all its headers. */
 void store_put_message(const struct archive_row *row, struct buf *out);
 /* The message for the link that row n stands for. false: the row is deleted. */
@@ -128,6 +132,10 @@ struct reject_row {
 
 /* Overwrites the row in its slot. */
 void store_reject(struct store *s, const struct reject_row *row);
+/* Deletes a row and its body, for which `fn` is called (below). */
+typedef void reject_body_fn(void *arg, const char *source, int64_t bytes);
+void store_reject_erase(struct store *s, const char *id, reject_body_fn *fn,
+                        void *arg);
 /* The highest number of this source; 0: there is none. */
 int64_t store_reject_last(struct store *s, const char *source);
 /* Newest first, of one source or, if NULL, of all, until `fn` returns false. */
@@ -149,8 +157,7 @@ void store_reject_body_add(struct store *s, const char *id, const char *source,
 /* Borrowed until store_reject_body_done(). */
 bool store_reject_body(struct store *s, const char *id, struct bytes *body);
 void store_reject_body_done(struct store *s);
-/* Called for each body, with its source and size. */
-typedef void reject_body_fn(void *arg, const char *source, int64_t bytes);
+/* A reject_body_fn is called for each body, with its source and size. */
 /* For each kept body. */
 void store_reject_bodies(struct store *s, reject_body_fn *fn, void *arg);
 /* These delete bodies and call `fn` for each: that of the row whose slot number n of the source

@@ -56,6 +56,8 @@ bool store_replay_load(struct store_replays *s, int64_t n, struct buf *out)
 
     bind_i64(q, 1, n);
     found = db_step(s->db, q);
+    if (found && !col_blob(q, 9).n && !col_blob(q, 10).n)
+        found = false; /* it was erased */
     if (found && !col_i64(q, 12)) {
         db_damage_found(col_text(q, 2), db_path(s->db), "archive");
         found = false;

@@ -73,6 +73,9 @@
       "this path accepts only POST", 0, KEEP)                                  \
     A(ONLY_GET, 405, "method_not_allowed", "only_get",                         \
       "this path accepts only GET and HEAD", 0, KEEP)                          \
+    A(WORKSPACE_ERASED, 410, "gone", "workspace_erased",                       \
+      "the workspace of this event was erased: its events are not accepted",   \
+      0, KEEP)                                                                 \
     A(KEY_REUSED, 422, "idempotency_key_reused", "idempotency_key_reused",     \
       "this idempotency key was used before for an event with other content: " \
       "use a new key",                                                         \

@@ -223,7 +223,12 @@ static void refuse(struct lines *l, struct line *line, enum response a)
 void lines_refuse(struct lines *l, struct line *line, enum response a)
 {
     refuse(l, line, a);
-    line_reused(line->event_id, line->number, &l->wrongs);
+    if (a == RESPONSE_KEY_REUSED) {
+        line_reused(line->event_id, line->number, &l->wrongs);
+    } else {
+        begin_refusal(&l->wrongs, a, line->number);
+        buf_puts(&l->wrongs, "}}");
+    }
     buf_put(&l->wrongs, "", 1);
 }
 

@@ -177,6 +177,10 @@ void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
     struct reject *e = gr_alloc(sizeof *e);
 
     count(s, g, a);
+    if (a == RESPONSE_WORKSPACE_ERASED) { /* nothing of it is kept */
+        free(e);
+        return;
+    }
     e->at_ms = now_ms(); /* the turn may have begun long ago */
     e->response = a;
     e->body_bytes = (int64_t)r->body.len;
@@ -307,6 +311,12 @@ static void write_first(struct rejects *j, struct rejects_of *s,
         count_kept(j, s->source, (int64_t)body.n);
     }
     drop_first(j, s);
+}
+
+void rejects_erase(struct rejects *j, struct ingress *g, const char *id)
+{
+    count_bodies(j, g);
+    store_reject_erase(&g->store, id, count_gone, j);
 }
 
 /* Returns how many it has written; WRITE_COUNT: there may be more. */

@@ -27,6 +27,8 @@ struct rejects {
 };
 
 /* Count and keep a refused request. */
+/* Deletes a stored one, with its body. Inside the transaction. */
+void rejects_erase(struct rejects *j, struct ingress *g, const char *id);
 void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
                   enum response a);
 /* Inside the transaction: write a limited number of rows that are due. Returns ms until it must

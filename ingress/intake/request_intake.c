@@ -2,6 +2,7 @@
  * commit. */
 #include "request_intake.h"
 #include "clock.h"
+#include "erase.h"
 #include "ingress.h"
 #include "lines.h"
 #include "log.h"
@@ -129,6 +130,7 @@ void intake_open(struct intake *t)
     TAILQ_INIT(&t->pending);
     TAILQ_INIT(&t->stored);
     buf_init(&t->message, LINK_KEPT_MAX_BYTES);
+    buf_init(&t->rest, BODY_MAX_BYTES);
     batches_open(&t->batches);
 }
 
@@ -185,7 +187,13 @@ enum response intake_store_row(struct ingress *g, const struct request *r,
         .head = head,
     };
     int64_t earlier = id[0] ? store_number(&g->store, id) : 0;
+    struct buf *rest = &g->intake.rest;
 
+    buf_reset(rest);
+    if (erase_refuses(g, r->source, request_head(r), body, rest))
+        return RESPONSE_WORKSPACE_ERASED;
+    if (rest->len)
+        body = row.body = (struct bytes){rest->data, rest->len};
     *bytes -= (int64_t)(body.n + row.headers.n);
     if (earlier)
         return judge_duplicate(g, earlier, body, bytes);
@@ -205,9 +213,9 @@ static void store(struct ingress *g, struct request *r, int64_t *bytes)
     struct bytes body = request_body(r);
 
     r->refusal = intake_store_row(g, r, body, r->event_id, 0, bytes);
-    if (r->refusal)
+    if (r->refusal == RESPONSE_KEY_REUSED)
         line_reused(r->event_id, 0, &r->own_body);
-    else
+    else if (!r->refusal)
         r->event_count = 1;
     TAILQ_INSERT_TAIL(&g->intake.stored, r, link);
     g->intake.stored_count += r->event_count;
@@ -336,4 +344,5 @@ void intake_close(struct ingress *g)
     while (!TAILQ_EMPTY(&g->intake.pending))
         http_respond(g->http, next_pending(&g->intake), RESPONSE_STOPPING);
     buf_fini(&g->intake.message);
+    buf_fini(&g->intake.rest);
 }

@@ -31,6 +31,7 @@ struct intake {
         lines_since_ms; /* mono: refusals logged since, at most 50 a second */
     int lines;
     struct buf message; /* to the sequencer, being made */
+    struct buf rest;    /* a body without the events of erased workspaces */
 };
 
 extern const struct http_ops intake_http_ops; /* self: struct ingress */

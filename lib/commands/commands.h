@@ -28,7 +28,7 @@ extern const char *const dead_letter_reasons[];
 extern const struct command_spec command_ping, command_status, command_health,
     command_names, command_check, command_reload, command_backup,
     command_verify, command_audit, command_audit_verify, command_audit_head,
-    command_jobs, command_job, command_job_cancel;
+    command_jobs, command_job, command_job_cancel, command_erase;
 
 /* ingress */
 extern const struct command_spec command_request_trace, command_find,
@@ -41,8 +41,8 @@ extern const struct command_spec command_event, command_events,
     command_endpoint_pause, command_endpoint_resume, command_retry,
     command_abandon, command_facts, command_release, command_gaps,
     command_alert_event, command_close_gap, command_workspace,
-    command_workspaces, command_tokens, command_token_create,
-    command_token_revoke, command_token_check;
+    command_workspaces, command_workspace_erase, command_tokens,
+    command_token_create, command_token_revoke, command_token_check;
 
 /* sequencer, for consumers of pull endpoints */
 extern const struct command_spec command_pull_want;

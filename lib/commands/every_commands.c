@@ -316,9 +316,40 @@ const struct command_spec command_job_cancel = {
     .routes = {{"POST", "/jobs/{id}/cancel"}},
 };
 
+/* ---- erase ---- */
+
+static const char *const erase_phases[] = {"refuse", "handed", "events",
+                                           "rest",   "scrub",  NULL};
+static const struct value erase_args[] = {
+    CHOICE("phase", erase_phases,
+           "refuse: take no more events; handed: done when the sequencer has "
+           "all that were taken; events: erase these events; rest: erase what "
+           "is found by the name; scrub: overwrite unused pages",
+           .flags = VALUE_REQUIRED),
+    TEXT("hash", "of the name, as in the file `erasures`", .min = 64, .max = 64,
+         .flags = VALUE_REQUIRED),
+    TEXT("workspace", "the name, where it is still known", .min = 1),
+    LIST("ids", &value_id, "of events", .max = 500),
+    INTEGER("position", "the `position` of the last reply of this phase"),
+    {0}};
+static const struct value erase_reply[] = {
+    BOOL("done", "false: ask again, with `position`"),
+    INTEGER("position", "where the next request continues"),
+    INTEGER("changed", "rows that were erased"),
+    {0}};
+const struct command_spec command_erase = {
+    .name = "erase",
+    .process = "every",
+    .help = "A part of the erasure of a workspace, for the job of the "
+            "sequencer. `workspace_erase` makes that.",
+    .args = erase_args,
+    .reply = OBJECT("reply", erase_reply, ""),
+    .role = ROLE_ADMIN,
+    .flags = COMMAND_LOCAL,
+};
+
 const struct command_spec *const every_commands[] = {
-    &command_ping,         &command_status,     &command_health,
-    &command_names,        &command_check,      &command_reload,
-    &command_backup,       &command_verify,     &command_audit,
-    &command_audit_verify, &command_audit_head, &command_jobs,
-    &command_job,          &command_job_cancel, NULL};
+    &command_ping,  &command_status,       &command_health,     &command_names,
+    &command_check, &command_reload,       &command_backup,     &command_verify,
+    &command_audit, &command_audit_verify, &command_audit_head, &command_jobs,
+    &command_job,   &command_job_cancel,   &command_erase,      NULL};

@@ -499,6 +499,23 @@ const struct command_spec command_workspace = {
     .routes = {{"GET", "/workspaces/{workspace}"}},
 };
 
+/* ---- workspace_erase ---- */
+
+const struct command_spec command_workspace_erase = {
+    .name = "workspace_erase",
+    .process = "sequencer",
+    .help = "Makes a job that erases what all processes have of a workspace: "
+            "bodies, headers, names, attempts, responses, dead letters, "
+            "refused requests. Numbers, times and counts stay. From then on "
+            "its events are refused with 410. The job cannot be cancelled; its "
+            "`result` says what still has the data.",
+    .args = workspace_args,
+    .reply = OBJECT("reply", job_fields, "the job"),
+    .role = ROLE_ADMIN,
+    .flags = COMMAND_ACTS,
+    .routes = {{"DELETE", "/workspaces/{workspace}"}},
+};
+
 /* ---- workspaces ---- */
 
 static const struct value workspaces_args[] = {
@@ -566,7 +583,8 @@ const struct command_spec *const sequencer_commands[] = {
     &command_abandon,         &command_facts,
     &command_release,         &command_gaps,
     &command_close_gap,       &command_workspace,
-    &command_workspaces,      &command_tokens,
-    &command_token_create,    &command_token_revoke,
-    &command_token_check,     &command_alert_event,
-    &command_pull_want,       NULL};
+    &command_workspaces,      &command_workspace_erase,
+    &command_tokens,          &command_token_create,
+    &command_token_revoke,    &command_token_check,
+    &command_alert_event,     &command_pull_want,
+    NULL};

@@ -398,10 +398,15 @@ static json_t *on_names(void *self, json_t *args, char why[200])
 }
 
 static const struct control_command common_commands[] = {
-    {&command_status, on_status},         {&command_health, daemon_health_ask},
-    {&command_names, on_names},           {&command_check, on_check},
-    {&command_reload, on_reload},         {&command_backup, on_backup},
-    {&command_verify, daemon_verify_ask}, {0},
+    {&command_status, on_status},
+    {&command_health, daemon_health_ask},
+    {&command_names, on_names},
+    {&command_check, on_check},
+    {&command_reload, on_reload},
+    {&command_backup, on_backup},
+    {&command_verify, daemon_verify_ask},
+    {&command_erase, daemon_erase_ask},
+    {0},
 };
 
 static const struct control_command job_commands[] = {
@@ -642,6 +647,7 @@ static void begin_as_copy(struct daemon *d)
              LT("since_at", since_ms > 1 ? since_ms : 0),
              LS("file", db_path(d->db)),
              LS("copied_by", db_stamped(d->db) ? "grapnel" : "something else"));
+    erasures_ask_again(d->erasures);
     db_begin(d->db);
     links_restored(d->links);
     if (d->plan->restored)
@@ -697,6 +703,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     d->acts = acts_open(d->db, &d->retention, d->name, &d->audit_keys);
     control_add(d->control, common_commands, d);
     control_record(d->control, d->acts);
+    d->erasures = erasures_open(d->settings->state_dir);
     d->jobs = jobs_open(d->db, d->acts, d->name, plan->jobs, plan->self);
     control_add(d->control, job_commands, d->jobs);
     if (plan->commands)
@@ -755,6 +762,7 @@ int daemon_run(struct daemon *d)
     acts_close(d->acts);
     jobs_close(d->jobs);
     audit_keys_fini(&d->audit_keys);
+    erasures_close(d->erasures);
     links_close(d->links);
     mailbox_close(d->mailbox);
     take_sockets_away(d);

@@ -13,6 +13,7 @@
 #include "acts.h"
 #include "bounds.h"
 #include "control.h"
+#include "daemon_erase.h"
 #include "daemon_verify.h"
 #include "db.h"
 #include "jobs.h"
@@ -72,6 +73,9 @@ struct daemon_plan {
     /* For `health`: what this process does, or what prevents it, in a few words (static);
      * *ready is true on entry. NULL: "running". */
     const char *(*state)(void *self, bool *ready);
+    /* Erases what this process has of a workspace, beside the tables that all have. NULL: there is
+     * nothing else. */
+    erase_fn *erase;
 };
 
 struct daemon {
@@ -86,6 +90,7 @@ struct daemon {
     struct acts *acts;
     struct jobs *jobs;
     struct audit_keys audit_keys;
+    struct erasures *erasures;
     struct metrics *metrics;
     struct loop loop;
     struct retention retention;

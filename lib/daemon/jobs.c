@@ -127,6 +127,11 @@ json_t *job_result(const struct job *job)
     return object_of(job->result);
 }
 
+void job_set_args(struct job *job, json_t *args)
+{
+    set_json(&job->args, args);
+}
+
 void job_set_item(struct job *job, const char *id)
 {
     set(&job->last_item, gr_strdup(id));

@@ -83,7 +83,8 @@ bool job_wants_more(const struct job *job,
 void job_set_position(struct job *job, json_t *position); /* takes it over */
 json_t *job_position(const struct job *job); /* the caller's; an object */
 void job_set_result(struct job *job, json_t *result); /* takes it over */
-json_t *job_result(const struct job *job); /* the caller's; an object */
+json_t *job_result(const struct job *job);        /* the caller's; an object */
+void job_set_args(struct job *job, json_t *args); /* takes it over */
 void job_set_item(struct job *job, const char *id);
 void job_set_error(struct job *job, const char *error);
 /* `error` NULL: all is done. Otherwise it failed. */

@@ -44,6 +44,12 @@ struct db {
     struct copier *copier;
     struct verifier *verifier; /* borrowed; NULL: no verification is running */
     struct checker *checker;   /* NULL: the file was small */
+    enum {
+        SCRUB_NOT,
+        SCRUB_FILL,     /* unused pages are being overwritten */
+        SCRUB_TRUNCATE, /* the WAL is to be emptied between two turns */
+        SCRUB_DONE,
+    } scrub;
     struct {
         sqlite3 *to; /* NULL: no backup is running */
         sqlite3_backup *job;
@@ -166,10 +172,35 @@ void db_verify_with(struct db *db, struct verifier *v)
     db->verifier = v;
 }
 
+/* Copies the WAL into the file and empties it. A reader that prevents it is interrupted, and it is
+ * tried again after the next turn. */
+static void truncate_wal(struct db *db)
+{
+    int rc;
+
+    copier_pause(db->copier);
+    sqlite3_busy_timeout(db->h, 0);
+    rc = sqlite3_wal_checkpoint_v2(db->h, NULL, SQLITE_CHECKPOINT_TRUNCATE,
+                                   NULL, NULL);
+    sqlite3_busy_timeout(db->h, DB_BUSY_MS);
+    copier_check(db->path, rc);
+    if (rc == SQLITE_OK) {
+        db->scrub = SCRUB_DONE;
+        db->wal_pages = db->wal_held = 0;
+    } else {
+        checker_break(db->checker);
+        verifier_break(db->verifier);
+    }
+}
+
 void db_tidy(struct db *db)
 {
     struct wal wal;
 
+    if (db->scrub == SCRUB_TRUNCATE) {
+        truncate_wal(db);
+        return;
+    }
     if (db->wal_pages == 0)
         return;
     wal = look(db);
@@ -327,7 +358,7 @@ static const char settings_sql[] =
     "PRAGMA journal_mode = WAL;"
     "PRAGMA synchronous = FULL;"
     "PRAGMA temp_store = MEMORY;"
-    "PRAGMA secure_delete = OFF;"
+    "PRAGMA secure_delete = FAST;"
     "PRAGMA trusted_schema = OFF;"
     "PRAGMA cell_size_check = ON;"
     "PRAGMA mmap_size = 0;" /* an I/O error under mmap would be a SIGBUS */
@@ -816,4 +847,58 @@ void db_adopt(struct db *db)
 void db_note_written(struct db *db, int64_t now_ms, bool last)
 {
     db_origin_note_written(db->origin, now_ms, last);
+}
+
+/* ---- erasing ---- */
+
+static void exec_or_full(struct db *db, const char *sql)
+{
+    stmt *s = NULL;
+    int rc;
+
+    if (db->full)
+        return;
+    rc = sqlite3_prepare_v2(db->h, sql, -1, &s, NULL);
+    if (rc != SQLITE_OK)
+        failed(db, rc, sql);
+    db_run(db, s);
+    sqlite3_finalize(s);
+}
+
+void db_erasing(struct db *db)
+{
+    if (db->scrub != SCRUB_FILL && db->scrub != SCRUB_TRUNCATE)
+        exec_or_full(db, "PRAGMA secure_delete = ON");
+}
+
+/* A page that is taken for a value of zeros is zeroed as a whole. The values are deleted without
+ * overwriting them again. */
+static void fill_unused(struct db *db)
+{
+    enum { PER_STEP = 8 };
+
+    db->scrub = SCRUB_FILL;
+    exec_or_full(db, "PRAGMA secure_delete = FAST");
+    exec_or_full(db, "CREATE TABLE IF NOT EXISTS erase_fill (b BLOB)");
+    for (int i = 0; i < PER_STEP && !db->full; i++) {
+        if (db_number(db, db->free_pages, 0) < 2) {
+            exec_or_full(db, "DROP TABLE erase_fill");
+            db->scrub = db->full ? SCRUB_FILL : SCRUB_TRUNCATE;
+            return;
+        }
+        exec_or_full(db, "INSERT INTO erase_fill VALUES (zeroblob(min(131072, "
+                         "4096 * (SELECT freelist_count FROM "
+                         "pragma_freelist_count))))");
+    }
+}
+
+bool db_scrub(struct db *db)
+{
+    bool done = db->scrub == SCRUB_DONE;
+
+    if (done)
+        db->scrub = SCRUB_NOT;
+    else if (db->scrub != SCRUB_TRUNCATE)
+        fill_unused(db);
+    return done;
 }

@@ -111,6 +111,14 @@ int64_t db_used_bytes(struct db *db);
 bool db_over_share(struct db *db, int part);
 int64_t db_size_bytes(const struct db *db); /* with its WAL */
 
+/* Inside a transaction: from now on rows that are deleted or changed are overwritten with zeros at
+ * once, until db_scrub() has ended. (At other times only where that costs no write.) */
+void db_erasing(struct db *db);
+/* The same, then in steps of a turn each: overwrites all unused pages of the file, copies the
+ * write-ahead log into the file, and empties it. Returns true when that is done; false: call it in the next
+ * turn again. A crash leaves a table `erase_fill`, which the next call continues with. */
+bool db_scrub(struct db *db);
+
 /* Makes a consistent copy while the process works: start, then step between turns until it
  * returns GR_OK. Each step copies a bounded number of pages. On GR_REFUSE `why` has the
  * reason, and the incomplete copy was removed. One at a time. */

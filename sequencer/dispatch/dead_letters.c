@@ -6,6 +6,7 @@
 #include "log.h"
 #include "profile.h"
 #include "store.h"
+#include "workspace_erase.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -327,6 +328,8 @@ gr_rc dead_letters_requeued(struct sequencer *q, const struct wire_requeued *m)
     if (m->event_id.n != EVENT_ID_BYTES || !m->generation ||
         m->endpoint.n > NAME_MAX_BYTES)
         return GR_REFUSE;
+    if (workspace_erased(q, m->workspace))
+        return GR_OK;
     wire_copy(id, sizeof id, m->event_id);
     wire_copy(endpoint, sizeof endpoint, m->endpoint);
     if (!event)

@@ -22,6 +22,7 @@
 #include "store_search.h"
 #include "streams.h"
 #include "transitions.h"
+#include "workspace_erase.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -275,6 +276,10 @@ static void take_part(struct sequencer *q, const struct event_row *request,
         .source = whole->source, .headers = whole->headers, .body = body};
     char id[EVENT_ID_BYTES + 1];
 
+    /* Ingress has put it in the place of an event whose workspace was erased. */
+    if (body.n == 4 && memcmp(body.p, "null", 4) == 0 &&
+        erasures_count(q->d.erasures))
+        return;
     split_id(id, request->id, index);
     if (store_event_n(q->store, wire_text(id)))
         return;
@@ -346,6 +351,29 @@ static bool has_keyed_id(struct bytes id)
            memcmp(id.p, KEYED_IDS_FROM, strlen(KEYED_IDS_FROM)) >= 0;
 }
 
+/* An event of a workspace that was erased: only its number and time are kept. */
+static void ignore_erased(struct sequencer *q, struct event_intake *t)
+{
+    struct event_row *ev = t->ev;
+    char hash[ERASURE_HASH_BYTES + 1], label[ERASED_LABEL_BYTES + 1], why[200];
+
+    if (erasures_hash(q->d.erasures, t->f.workspace.data, hash, why) != GR_OK)
+        hash[0] = 0;
+    workspace_erased_label(hash, label);
+    ev->provider_id = ev->delivery_id = "";
+    ev->type = "erased";
+    ev->workspace = label;
+    event_move(ev, EVENT_IGNORED, "workspace_erased");
+    if (t->generation)
+        set_event(q, ev);
+    else
+        store_event_add(q->store, ev);
+    log_status(q, t);
+    publication_fini(&t->published);
+    buf_fini(&t->clock);
+    parsed_event_fini(&t->f);
+}
+
 /* Parse, decide, write. `generation` 0: the event is new. Else its row exists: it was refused
  * in that generation, and its dead letter was requeued. */
 static void take_event(struct sequencer *q, struct event_intake *t)
@@ -369,6 +397,12 @@ static void take_event(struct sequencer *q, struct event_intake *t)
         return;
     }
     parse(q, t, why_unparsable);
+    if (t->f.workspace.len &&
+        workspace_erased(
+            q, (struct bytes){t->f.workspace.data, t->f.workspace.len})) {
+        ignore_erased(q, t);
+        return;
+    }
     content = t->published.is
                   ? (struct event_content){{t->published.headers.data,
                                             t->published.headers.len},

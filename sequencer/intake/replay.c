@@ -13,6 +13,7 @@
 #include "show_endpoints.h"
 #include "split.h"
 #include "store.h"
+#include "workspace_erase.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -269,7 +270,9 @@ gr_rc replay_taken(struct sequencer *q, const struct wire_replayed *m)
                 .body = body},
             m);
     a.body = body;
-    if (a.ev.status == EVENT_ROUTED)
+    if (workspace_is_erased_label(a.ev.workspace))
+        log_warn(a.ev.id, "not sent again: its workspace was erased");
+    else if (a.ev.status == EVENT_ROUTED)
         send_again(&a, m);
     else
         log_warn(a.ev.id, "not sent again: it was never released",
@@ -307,6 +310,8 @@ gr_rc replay_redirected(struct sequencer *q, const struct wire_redirected *m)
     if (m->event_id.n != EVENT_ID_BYTES || !m->action_id || !m->to.n ||
         m->to.n > NAME_MAX_BYTES || !headers_valid(m->headers))
         return GR_REFUSE;
+    if (workspace_erased(q, m->workspace))
+        return GR_OK;
     if (!store_event_by_id(q->store, m->event_id, &a.ev) && !adopt(&a, m))
         return GR_REFUSE;
     to = wire_dup(m->to);

@@ -47,12 +47,14 @@ class Examples(RigTest):
         reject, *_ = rig.ask("ingress", "rejects")["rejects"]
         job = rig.ask("dlqd", "dlq_bulk", action="retry", dry_run=True)
         wait_for(lambda: rig.ask("dlqd", "job", id=job["id"])["state"] == "done")
+        rig.wait_status(rig.accept(rig.plane_body(workspace="leaving")))
         env = {"PATH": "/usr/bin:/bin", "TOKEN": made["token"], "event": event,
                "api": f"http://127.0.0.1:{rig.console_port}/api/v1",
                "auth": f"Authorization: Bearer {made['token']}",
                "json": "Content-Type: application/json",
                "dead_letter": dead_letter["id"], "reject": reject["id"],
                "token_id": other["id"], "job": job["id"],
+               "leaving": "leaving",
                **self.take(rig, made["token"])}
         count = 0
         for command in examples():

@@ -2,10 +2,11 @@
 #include "dlqd.h"
 #include "plans.h"
 
-/* One for each state, endpoint and reason; and what is done once, when an older
- * copy has come back. */
-static const char *const allowed[] = {"FROM tallies",
-                                      "UPDATE redirects SET link_n = 0", NULL};
+/* One for each state, endpoint and reason; what is done once, when an older copy has come back; and
+ * the replies of a day, when a workspace is erased. */
+static const char *const allowed[] = {
+    "FROM tallies", "UPDATE redirects SET link_n = 0",
+    "DELETE FROM idempotency WHERE instr", NULL};
 
 static void open_all(struct db *db)
 {

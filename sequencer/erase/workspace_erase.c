@@ -1,0 +1,632 @@
+/* workspace_erase: goes through the phases of an erasure, process by process and page by page.
+ *
+ * Position: {"hash", "phase", "at": the last process that is done, "n": the last event that is done,
+ * "position": of the process, "rows": {ingress: row}}. */
+#include "workspace_erase.h"
+#include "commands.h"
+#include "daemon_erase.h"
+#include "json_text.h"
+#include "log.h"
+#include "operational_events.h"
+#include "sequencer.h"
+#include "store.h"
+#include "store_erase.h"
+#include "stores.h"
+#include "streams.h"
+#include <czmq.h>
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PAGE_EVENTS = 100,
+    REPLY_MS = 10 * 1000,
+    AGAIN_MS = 500, /* until a process that is away is asked again */
+};
+
+struct erasing {
+    struct sequencer *q;
+    struct store_erase *store;
+    zsock_t *asked; /* the open question, or NULL */
+    char *question; /* what was asked of whom */
+    int64_t asked_ms;
+    char *name, *name_hash; /* the workspace with this hash */
+    bool made_again;        /* the job that erases all again is made */
+};
+
+struct erasing *workspace_erase_open(struct sequencer *q)
+{
+    struct erasing *e = gr_alloc(sizeof *e);
+
+    e->q = q;
+    e->store = store_erase_open(q->d.db);
+    return e;
+}
+
+static void forget_question(struct erasing *e)
+{
+    zsock_destroy(&e->asked);
+    free(e->question);
+    e->question = NULL;
+}
+
+static void forget_name(struct erasing *e)
+{
+    free(e->name);
+    free(e->name_hash);
+    e->name = e->name_hash = NULL;
+}
+
+void workspace_erase_undo(struct erasing *e)
+{
+    forget_question(e);
+    e->made_again = false;
+}
+
+void workspace_erase_close(struct erasing *e)
+{
+    forget_question(e);
+    forget_name(e);
+    store_erase_close(e->store);
+    free(e);
+}
+
+/* ---- names ---- */
+
+bool workspace_erased(const struct sequencer *q, struct bytes workspace)
+{
+    return erasures_has(q->d.erasures, workspace);
+}
+
+void workspace_erased_label(const char *hash,
+                            char label[ERASED_LABEL_BYTES + 1])
+{
+    snprintf(label, ERASED_LABEL_BYTES + 1, "erased:%.16s", hash);
+}
+
+bool workspace_is_erased_label(const char *workspace)
+{
+    return strncmp(workspace, "erased:", strlen("erased:")) == 0;
+}
+
+struct finding {
+    struct erasing *e;
+    const char *hash;
+};
+
+static bool on_name(void *arg, const char *name)
+{
+    struct finding *f = arg;
+    char hash[ERASURE_HASH_BYTES + 1], why[200];
+
+    if (erasures_hash(f->e->q->d.erasures, name, hash, why) != GR_OK ||
+        strcmp(hash, f->hash) != 0)
+        return true;
+    f->e->name = gr_strdup(name);
+    return false;
+}
+
+/* The name that has this hash; NULL: it is not known any more. */
+static const char *name_of(struct erasing *e, const char *hash,
+                           const json_t *args)
+{
+    const char *given = json_string_value(json_object_get(args, "workspace"));
+
+    if (given)
+        return given;
+    if (!e->name_hash || strcmp(e->name_hash, hash) != 0) {
+        forget_name(e);
+        e->name_hash = gr_strdup(hash);
+        store_erase_names(e->store, on_name, &(struct finding){e, hash});
+    }
+    return e->name;
+}
+
+/* ---- a step ---- */
+
+struct step {
+    struct erasing *e;
+    struct sequencer *q;
+    struct job *job;
+    json_t *at; /* the position, which is changed */
+    const char *hash, *name;
+    char label[ERASED_LABEL_BYTES + 1];
+};
+
+static int64_t number(const struct step *s, const char *key)
+{
+    return json_integer_value(json_object_get(s->at, key));
+}
+
+static void set_number(struct step *s, const char *key, int64_t n)
+{
+    json_object_set_new(s->at, key, json_integer(n));
+}
+
+static const char *text(const struct step *s, const char *key)
+{
+    const char *v = json_string_value(json_object_get(s->at, key));
+
+    return v ? v : "";
+}
+
+static void begin_phase(struct step *s, const char *phase)
+{
+    json_object_set_new(s->at, "phase", json_string(phase));
+    json_object_set_new(s->at, "at", json_string(""));
+    set_number(s, "n", 0);
+    set_number(s, "position", 0);
+}
+
+/* The first process behind `after`, by name, that has a database in state_dir; of these kinds (NULL:
+ * all). NULL: there is none. The caller's. */
+static char *process_behind(const struct step *s, const char *after,
+                            const char *kinds)
+{
+    DIR *folder = opendir(s->q->d.settings->state_dir);
+    struct dirent *file;
+    char *best = NULL;
+
+    while (folder && (file = readdir(folder))) {
+        size_t n = strlen(file->d_name);
+        char *name = n > 3 && strcmp(file->d_name + n - 3, ".db") == 0
+                         ? gr_strndup(file->d_name, n - 3)
+                         : NULL;
+        const struct store_kind *kind = name ? store_kind_of(name) : NULL;
+
+        if (kind && (!kinds || strstr(kinds, kind->process)) &&
+            strcmp(name, after) > 0 && (!best || strcmp(name, best) < 0)) {
+            free(best);
+            best = name;
+            name = NULL;
+        }
+        free(name);
+    }
+    if (folder)
+        closedir(folder);
+    return best;
+}
+
+static void send_question(struct step *s, const char *process,
+                          const char *phase, const json_t *ids)
+{
+    json_t *args = json_pack("{s:s,s:s,s:I}", "phase", phase, "hash", s->hash,
+                             "position", (json_int_t)number(s, "position"));
+
+    if (s->name)
+        json_object_set_new(args, "workspace", json_string(s->name));
+    if (ids)
+        json_object_set(args, "ids", (json_t *)(uintptr_t)ids);
+    s->e->asked_ms = s->q->d.loop.mono_ms;
+    s->e->asked = control_send(s->q->d.settings->run_dir, process,
+                               command_erase.name, args, NULL, 0);
+    json_decref(args);
+}
+
+/* Asks a process for its part. The reply, the caller's; NULL: it is not there yet, and *wait_ms says
+ * how long to wait. */
+static json_t *ask(struct step *s, const char *process, const char *phase,
+                   const json_t *ids, int *wait_ms)
+{
+    struct erasing *e = s->e;
+    char *question = gr_printf("%s %s %s %lld %lld", s->hash, process, phase,
+                               (long long)number(s, "position"),
+                               (long long)number(s, "n"));
+    bool unreachable, away;
+    json_t *reply = NULL;
+    char why[200] = "", *error;
+
+    if (!e->question || strcmp(question, e->question) != 0) {
+        forget_question(e);
+        e->question = question;
+        send_question(s, process, phase, ids);
+        return NULL;
+    }
+    free(question);
+    away = s->q->d.loop.mono_ms - e->asked_ms >= REPLY_MS;
+    if (e->asked && !(zsock_events(e->asked) & ZMQ_POLLIN) && !away)
+        return NULL;
+    if (away) {
+        snprintf(why, sizeof why, "it does not respond");
+        zsock_destroy(&e->asked);
+    } else if (e->asked) {
+        reply = control_take(e->asked, &unreachable, why);
+        e->asked = NULL;
+    }
+    forget_question(e);
+    if (!reply) {
+        error = gr_printf("waits for %s: %s", process, why);
+        job_set_error(s->job, error);
+        free(error);
+        *wait_ms = AGAIN_MS;
+    } else if (*s->job->last_error) {
+        job_set_error(s->job, "");
+    }
+    return reply;
+}
+
+/* One process after the other does its part of a phase; then `next` begins. */
+static int each_process(struct step *s, const char *phase, const char *kinds,
+                        const char *next)
+{
+    char *process = process_behind(s, text(s, "at"), kinds);
+    int wait_ms = 0;
+    json_t *reply, *rows;
+
+    if (!process) {
+        begin_phase(s, next);
+        return 0;
+    }
+    if (strcmp(phase, "handed") == 0)
+        set_number(s, "position",
+                   json_integer_value(json_object_get(
+                       json_object_get(s->at, "rows"), process)));
+    reply = ask(s, process, phase, NULL, &wait_ms);
+    if (reply && json_is_true(json_object_get(reply, "done"))) {
+        if (strcmp(phase, "refuse") == 0) {
+            rows = json_object_get(s->at, "rows");
+            json_object_set(rows, process, json_object_get(reply, "position"));
+        }
+        json_object_set_new(s->at, "at", json_string(process));
+        set_number(s, "position", 0);
+    } else if (reply) {
+        set_number(s, "position",
+                   json_integer_value(json_object_get(reply, "position")));
+    }
+    s->job->done += json_integer_value(json_object_get(reply, "changed"));
+    json_decref(reply);
+    free(process);
+    return wait_ms;
+}
+
+/* ---- deliveries ---- */
+
+struct open_ones {
+    struct sequencer *q;
+    int64_t endpoints[64]; /* more are found in the next step */
+    size_t count;
+};
+
+static void on_delivery(void *arg, const struct delivery *d,
+                        const char *endpoint)
+{
+    struct open_ones *o = arg;
+
+    (void)endpoint;
+    if (d->status < DELIVERY_DELIVERED && o->count < COUNT_OF(o->endpoints))
+        o->endpoints[o->count++] = d->endpoint;
+}
+
+/* true: it has no more open deliveries. */
+static bool drop_deliveries(struct sequencer *q, int64_t event)
+{
+    struct open_ones o = {.q = q};
+    struct delivery d;
+
+    deliveries_of_event(q->deliveries, event, on_delivery, &o);
+    for (size_t i = 0; i < o.count; i++) {
+        struct endpoint *e = endpoint_by_id(q, o.endpoints[i]);
+
+        if (e && delivery_load(q->deliveries, event, e->id, &d)) {
+            delivery_move(
+                q, e, &d, DELIVERY_DEAD,
+                &(struct delivery_cause){.reason = "abandoned",
+                                         .error = "its workspace is erased"});
+            delivery_fini(&d);
+        }
+    }
+    return o.count < COUNT_OF(o.endpoints);
+}
+
+/* The events of the workspace end: none is sent any more. */
+static int drop_step(struct step *s)
+{
+    struct erase_event events[PAGE_EVENTS];
+    int64_t after = number(s, "n"), looked_at;
+    int count;
+
+    if (!after && s->name) {
+        store_erase_streams(s->e->store, s->name);
+        streams_undo(s->q->streams); /* their copies of the rows */
+        operational_events_undo(s->q->operational);
+    }
+    count = store_erase_events(s->e->store, after, s->name, s->label,
+                               PAGE_EVENTS, events, &looked_at);
+    for (int i = 0; i < count; i++)
+        if (!drop_deliveries(s->q, events[i].n)) {
+            looked_at = events[i].n - 1;
+            break;
+        }
+    set_number(s, "n", looked_at > after ? looked_at : after);
+    if (looked_at == after)
+        begin_phase(s, "events");
+    return 0;
+}
+
+/* ---- events ---- */
+
+static json_t *ids_of(const struct erase_event *events, int count)
+{
+    json_t *ids = json_array();
+
+    for (int i = 0; i < count; i++)
+        json_array_append_new(ids, json_string(events[i].id));
+    return ids;
+}
+
+static bool any_is_out(struct step *s, const struct erase_event *events,
+                       int count)
+{
+    for (int i = 0; i < count; i++)
+        if (store_erase_is_out(s->e->store, events[i].n))
+            return true;
+    return false;
+}
+
+/* A page of events: first at the deliverers and ingress, by their ids, then here. */
+static int events_step(struct step *s)
+{
+    struct erase_event events[PAGE_EVENTS];
+    int64_t after = number(s, "n"), looked_at;
+    int count = store_erase_events(s->e->store, after, s->name, s->label,
+                                   PAGE_EVENTS, events, &looked_at),
+        wait_ms = 0;
+    char *process;
+    json_t *ids, *reply;
+
+    if (any_is_out(s, events, count)) {
+        job_set_error(s->job, "waits until deliverers have dropped deliveries");
+        return AGAIN_MS;
+    }
+    process = count ? process_behind(s, text(s, "at"), "ingress deliverer")
+                    : NULL;
+    if (process) {
+        ids = ids_of(events, count);
+        reply = ask(s, process, "events", ids, &wait_ms);
+        if (reply)
+            json_object_set_new(s->at, "at", json_string(process));
+        s->job->done += json_integer_value(json_object_get(reply, "changed"));
+        json_decref(reply);
+        json_decref(ids);
+        free(process);
+        return wait_ms;
+    }
+    db_erasing(s->q->d.db);
+    for (int i = 0; i < count; i++) {
+        store_body_drop(s->q->store, events[i].n);
+        store_erase_event(s->e->store, &events[i], s->label);
+        s->job->done++;
+    }
+    json_object_set_new(s->at, "at", json_string(""));
+    set_number(s, "n", looked_at);
+    if (looked_at != after)
+        return 0;
+    begin_phase(s, "sent");
+    set_number(s, "n", (int64_t)links_next(s->q->d.links, "dlqd") - 1);
+    return 0;
+}
+
+/* dlqd has stored all dead letters that were on their way, so that it can erase them. */
+static int sent_step(struct step *s)
+{
+    if ((int64_t)links_cursor(s->q->d.links, "dlqd") < number(s, "n")) {
+        job_set_error(s->job, "waits for dlqd: it has not taken all messages");
+        return AGAIN_MS;
+    }
+    begin_phase(s, "rest");
+    return 0;
+}
+
+static int own_step(struct step *s, const json_t *args)
+{
+    json_t *result;
+
+    db_erasing(s->q->d.db);
+
+    if (s->name && store_erase_objects(s->e->store, s->name))
+        return 0;
+    if (s->name) {
+        result = job_result(s->job);
+        json_object_set_new(
+            result, "last_sequence",
+            json_integer(store_erase_workspace(s->e->store, s->name)));
+        job_set_result(s->job, result);
+        workspaces_clear(&s->q->workspaces);
+        forget_name(s->e);
+    }
+    job_set_args(s->job, /* without the name */
+                 json_pack("{s:O*}", "hash", json_object_get(args, "hash")));
+    begin_phase(s, "scrub");
+    return 0;
+}
+
+/* ---- the job ---- */
+
+/* The folders in state_dir that `grapnel restore` has left, with the databases of before. */
+static json_t *copies(const struct sequencer *q)
+{
+    DIR *folder = opendir(q->d.settings->state_dir);
+    json_t *out = json_array();
+    struct dirent *file;
+
+    while (folder && (file = readdir(folder)))
+        if (strncmp(file->d_name, "replaced-", strlen("replaced-")) == 0)
+            json_array_append_new(out, json_text_of(file->d_name));
+    if (folder)
+        closedir(folder);
+    return out;
+}
+
+static void report(struct step *s)
+{
+    json_t *result = job_result(s->job);
+
+    json_object_set_new(result, "erased_at", json_time(s->q->d.loop.now_ms));
+    json_object_set_new(result, "copies", copies(s->q));
+    json_object_set_new(
+        result, "backups",
+        json_string("backups made before erased_at still have the data: "
+                    "delete them, or restore them only where the file "
+                    "state_dir/erasures is"));
+    json_object_set_new(
+        result, "logs",
+        json_string("log lines name the workspace until they are rotated"));
+    job_set_result(s->job, result);
+}
+
+/* The next one of all erased workspaces. NULL: there is none. */
+static const char *hash_behind(const struct sequencer *q, const char *hash)
+{
+    int64_t at_ms;
+
+    for (size_t i = 0; i < erasures_count(q->d.erasures); i++)
+        if (strcmp(erasures_at(q->d.erasures, i, &at_ms), hash) > 0)
+            return erasures_at(q->d.erasures, i, &at_ms);
+    return NULL;
+}
+
+static void end(struct step *s, const json_t *args)
+{
+    const char *next = json_object_get(args, "hash")
+                           ? NULL
+                           : hash_behind(s->q, s->hash);
+
+    report(s);
+    if (next) {
+        json_object_set_new(s->at, "hash", json_string(next));
+        json_object_set_new(s->at, "rows", json_object());
+        begin_phase(s, "refuse");
+        return;
+    }
+    job_end(s->job, NULL);
+}
+
+static int next_step(struct step *s, const json_t *args)
+{
+    const char *phase = text(s, "phase");
+
+    if (strcmp(phase, "refuse") == 0)
+        return each_process(s, "refuse", "ingress", "handed");
+    if (strcmp(phase, "handed") == 0)
+        return each_process(s, "handed", "ingress", "drop");
+    if (strcmp(phase, "drop") == 0)
+        return drop_step(s);
+    if (strcmp(phase, "events") == 0)
+        return events_step(s);
+    if (strcmp(phase, "sent") == 0)
+        return sent_step(s);
+    if (strcmp(phase, "rest") == 0)
+        return each_process(s, "rest", NULL, "own");
+    if (strcmp(phase, "own") == 0)
+        return own_step(s, args);
+    if (strcmp(phase, "scrub") == 0)
+        return each_process(s, "scrub", NULL, "end");
+    end(s, args);
+    return 0;
+}
+
+/* For people who wait: the `phase` of the result. */
+static void tell_phase(struct step *s)
+{
+    json_t *result = job_result(s->job);
+
+    json_object_set(result, "phase", json_object_get(s->at, "phase"));
+    job_set_result(s->job, result);
+}
+
+static int step(void *self, struct job *job, const json_t *args)
+{
+    struct sequencer *q = self;
+    const char *hash = json_string_value(json_object_get(args, "hash"));
+    struct step s = {
+        .e = q->erasing, .q = q, .job = job, .at = job_position(job)};
+    char *was = gr_strdup(job->position), why[200];
+    int wait_ms = 0;
+
+    if (!json_object_get(s.at, "hash")) {
+        hash = hash ? hash : hash_behind(q, "");
+        json_object_set_new(s.at, "hash", json_string(hash ? hash : ""));
+        json_object_set_new(s.at, "rows", json_object());
+        begin_phase(&s, hash ? "refuse" : "end");
+    }
+    hash = gr_strdup(text(&s, "hash"));
+    s.hash = hash;
+    workspace_erased_label(hash, s.label);
+    s.name = name_of(q->erasing, hash, args);
+    if (*hash &&
+        erasures_add(q->d.erasures, hash, q->d.loop.now_ms, why) != GR_OK) {
+        job_set_error(job, why);
+        wait_ms = AGAIN_MS;
+    } else {
+        wait_ms = next_step(&s, args);
+    }
+    tell_phase(&s);
+    job_set_position(job, s.at);
+    if (strcmp(was, job->position) != 0 && *job->last_error)
+        job_set_error(job, "");
+    free(was);
+    free((char *)(uintptr_t)hash);
+    return wait_ms;
+}
+
+const struct job_kind workspace_erase_jobs[] = {
+    {"workspace_erase", &command_workspace_erase, step, true},
+    {0},
+};
+
+json_t *workspace_erase_ask(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    const char *name = json_string_value(json_object_get(args, "workspace"));
+    char hash[ERASURE_HASH_BYTES + 1];
+    json_t *kept, *out;
+
+    if (strcmp(name, "default") == 0 || strchr(name, '*')) {
+        control_fail(why, CONTROL_REFUSED,
+                     strchr(name, '*')
+                         ? "write the name of one workspace, without *"
+                         : "default is the workspace of events without one: "
+                           "it cannot be erased");
+        return NULL;
+    }
+    if (!store_erase_knows(q->erasing->store, name) &&
+        !workspace_erased(q, (struct bytes){name, strlen(name)})) {
+        control_fail(why, CONTROL_NOT_FOUND,
+                     "no workspace is named %.100s: `grapnel workspaces` "
+                     "lists them",
+                     name);
+        return NULL;
+    }
+    if (erasures_hash(q->d.erasures, name, hash, why) != GR_OK)
+        return NULL;
+    kept = json_pack("{s:s,s:s}", "hash", hash, "workspace", name);
+    out = jobs_make(q->d.jobs, "workspace_erase", kept,
+                    control_actor(q->d.control), q->d.loop.now_ms, why);
+    json_decref(kept);
+    return out;
+}
+
+void workspace_erase_look(struct sequencer *q)
+{
+    json_t *args, *job;
+    char why[200];
+
+    if (!erasures_again(q->d.erasures))
+        return;
+    if (q->erasing->made_again) { /* and on disk */
+        q->erasing->made_again = false;
+        erasures_again_done(q->d.erasures);
+        return;
+    }
+    args = json_object();
+    job = jobs_make(q->d.jobs, "workspace_erase", args, "grapnel",
+                    q->d.loop.now_ms, why);
+    q->erasing->made_again = job;
+    if (job)
+        log_warn(NULL,
+                 "a database was restored from an older copy: erased "
+                 "workspaces are erased again",
+                 LI("count", erasures_count(q->d.erasures)));
+    json_decref(args);
+    json_decref(job);
+}

@@ -1,0 +1,1 @@
+.read lib/daemon/upgrade/jobs.sql

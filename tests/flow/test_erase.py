@@ -1,0 +1,218 @@
+"""Erasure of a workspace: nothing of it is left in any file, others are untouched, and it survives
+kills and a restore."""
+
+import contextlib
+import http.client
+import json
+import pathlib
+import shutil
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from rig import RigTest, main, sign_plane, wait_for
+
+TOKEN = "an-admin-token-of-the-file"
+NAME = "mk-wörkspace/7"
+MARK = "mark3r"
+PRODUCER = "a-token-of-the-ledger-1"
+
+
+class Erase(RigTest):
+    def call(self, rig, method, path, body=None):
+        """(status, document) of one request to the API."""
+        c = http.client.HTTPConnection("127.0.0.1", rig.console_port, timeout=30)
+        with contextlib.closing(c):
+            c.request(method, "/api/v1" + path, None if body is None else json.dumps(body),
+                      {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"})
+            response = c.getresponse()
+            return response.status, json.loads(response.read())
+
+    def full_rig(self):
+        """Of two workspaces: delivered, retried, dead and refused events, with the mark in each
+        place that a stranger or an endpoint can write to."""
+        rig = self.rig({"console": {"tokens": [TOKEN]}}, console=True)
+        rig.config["producers"] = [{"name": "ledger", "tokens": [PRODUCER]}]
+        rig.config["endpoints"].append(rig.endpoint("legal", guard=False))
+        rig.config["endpoints"].append(rig.endpoint("slow", ordered="workspace",
+                                                    retry_policy="patient"))
+        rig.config["retry_policies"].append({**rig.config["retry_policies"][0],
+                                             "name": "patient", "first_wait": "1h",
+                                             "max_wait": "1h", "max_duration": "1d"})
+        rig.write_config()
+        rig.receiver.rules(
+            {"path": "/legal", "responses": [{"status": 400, "body": f"{MARK}-response"}]},
+            {"path": "/slow", "responses": [{"status": 503, "body": f"{MARK}-response"}]})
+        rig.start()
+        self.events = {w: [self.post(rig, w) for _ in range(6)] for w in (NAME, "other")}
+        for w in (NAME, "other"):
+            status, _, _ = rig.post(
+                json.dumps({"type": f"{MARK}.made", "workspace": w,
+                            "data": {"x": f"{MARK}-{w}"}}).encode(), path="/v1/events",
+                headers={"Authorization": f"Bearer {PRODUCER}"})
+            self.assertEqual(status, 200)
+            body = rig.plane_body(workspace=w, x=f"{MARK}-{w}")
+            rig.post(body, headers={"X-Plane-Signature": "wrong", "X-Mark": f"{MARK}-{w}"})
+        wait_for(lambda: rig.cli("dlq", "stats")[0]["dead"] == 14)
+        wait_for(lambda: len(rig.ask("ingress", "rejects")["rejects"]) == 2)
+        letters = rig.ask("dlqd", "dlq", workspace=NAME)["dead_letters"]
+        rig.ask("dlqd", "dlq_resolve", id=letters[0]["id"], note=f"{MARK}-{NAME}")
+        return rig
+
+    def post(self, rig, workspace, expect=200):
+        body = rig.plane_body(workspace=workspace, x=f"{MARK}-{workspace}")
+        status, _, reply = rig.post(body, headers={**sign_plane(body),
+                                                   "X-Mark": f"{MARK}-{workspace}"})
+        self.assertEqual(status, expect, reply)
+        return reply.get("id")
+
+    def erase(self, rig):
+        status, job = self.call(rig, "DELETE", "/workspaces/mk-w%C3%B6rkspace%2F7")
+        self.assertEqual(status, 200, job)
+        return job
+
+    def job(self, rig, job):
+        with contextlib.suppress(Exception):
+            return rig.ask("sequencer", "job", id=job["id"])
+        return {"state": "away"}
+
+    def ended(self, rig, job):
+        end = wait_for(lambda: (j := self.job(rig, job))["state"] in ("done", "failed") and j,
+                       timeout=30, what="the erasure to end")
+        self.assertEqual(end["state"], "done", end)
+        return end
+
+    PHASES = ["away", None, "refuse", "handed", "drop", "events", "sent", "rest", "own", "scrub",
+              "end"]
+
+    def phase(self, rig, job):
+        return self.job(rig, job).get("result", {"phase": "away"}).get("phase")
+
+    def found(self, rig):
+        """The files with bytes of the workspace, but for the log."""
+        marks = [NAME.encode(), json.dumps(NAME)[1:-1].encode(), f"{MARK}-mk-w".encode()]
+        return sorted((f.name, m) for f in rig.state_dir.rglob("*")
+                      if f.is_file() and not f.name.endswith(".log")
+                      for m in marks if m in f.read_bytes())
+
+    def left(self, rig):
+        """The same of the responses, which other workspaces' attempts have as well."""
+        rows = rig.rows("deliverer-1", "SELECT DISTINCT event_id FROM attempts WHERE "
+                        "length(response) > 0")
+        return {row["event_id"] for row in rows} & set(self.events[NAME])
+
+
+class Everything(Erase):
+    def test_nothing_is_left_and_others_are_untouched(self):
+        rig = self.full_rig()
+        self.assertTrue(self.found(rig))
+        before = rig.ask("sequencer", "workspace", workspace="other")
+        end = self.ended(rig, self.erase(rig))
+        self.assertEqual(self.found(rig), [])
+        self.assertEqual(self.left(rig), set())
+        self.assertIn("backups", end["result"])
+        self.assertNotIn(NAME, str(end))
+        self.post(rig, NAME, expect=410)
+        status, _, _ = rig.post(
+            json.dumps({"type": "x", "workspace": NAME, "data": {}}).encode(),
+            path="/v1/events", headers={"Authorization": f"Bearer {PRODUCER}"})
+        self.assertEqual(status, 410)
+        self.assertEqual(self.found(rig), [])
+        # The other workspace continues where it was.
+        after = rig.ask("sequencer", "workspace", workspace="other")
+        self.assertEqual(before, after)
+        self.assertEqual(rig.ask("sequencer", "workspaces")["workspaces"],
+                         [after])
+        self.assertEqual(len(rig.ask("dlqd", "dlq", workspace="other")["dead_letters"]), 7)
+        for event in self.events["other"]:
+            self.assertEqual(rig.ask("ingress", "request", id=event)["id"], event)
+        self.assertEqual(self.call(rig, "GET", f"/events/{self.events[NAME][0]}")[1]["workspace"][:7],
+                         "erased:")
+        last = self.post(rig, "other")
+        rig.receiver.wait(last, path="/crm")
+        self.assertEqual(self.call(rig, "DELETE", "/workspaces/nobody")[0], 404)
+        self.assertEqual(self.call(rig, "DELETE", "/workspaces/default")[0], 409)
+
+    def test_kills_at_every_step_lose_nothing(self):
+        rig = self.full_rig()
+        job = self.erase(rig)
+        killed = []
+        for phase, victim in (("refuse", "sequencer"), ("refuse", "ingress"),
+                              ("drop", "deliverer-1"), ("events", "sequencer"),
+                              ("events", "deliverer-1"), ("events", "ingress"),
+                              ("rest", "dlqd"), ("rest", "ingress"), ("rest", "sequencer"),
+                              ("scrub", "dlqd"), ("scrub", "sequencer")):
+            wait_for(lambda: self.PHASES.index(self.phase(rig, job)) >= self.PHASES.index(phase))
+            killed.append(self.phase(rig, job))
+            rig[victim].kill()
+            rig.start()
+        self.assertLessEqual({"events", "rest", "scrub"}, set(killed), killed)
+        self.ended(rig, job)
+        self.assertEqual(self.found(rig), [])
+        self.assertEqual(self.left(rig), set())
+        self.post(rig, NAME, expect=410)
+        self.assertEqual(len(rig.ask("dlqd", "dlq", workspace="other")["dead_letters"]), 7)
+
+    def test_a_process_that_is_away_delays_it_and_is_named(self):
+        rig = self.full_rig()
+        rig["dlqd"].kill()
+        job = self.erase(rig)
+        wait_for(lambda: "dlqd" in (self.job(rig, job).get("last_error") or ""))
+        self.post(rig, NAME, expect=410)
+        rig.start()
+        self.ended(rig, job)
+        self.assertEqual(self.found(rig), [])
+
+    def test_a_restored_copy_is_erased_again(self):
+        rig = self.full_rig()
+        copy = rig.folder / "copy"
+        self.assertEqual(rig.cli("backup", str(copy))[1], 0)
+        self.ended(rig, self.erase(rig))
+        rig.stop()
+        for file in copy.glob("*.db"):
+            for old in rig.state_dir.glob(file.name + "*"):
+                old.unlink()
+            shutil.copy(file, rig.state_dir / file.name)
+        self.assertTrue(self.found(rig))
+        rig.start()
+        self.post(rig, NAME, expect=410)
+        again = wait_for(lambda: [j for j in rig.ask("sequencer", "jobs")["jobs"]
+                                  if j["who"] == "grapnel"])[0]
+        self.ended(rig, again)
+        self.assertEqual(self.found(rig), [])
+        self.assertEqual(self.left(rig), set())
+        wait_for(lambda: not (rig.state_dir / "erase-again").exists())
+
+
+    def test_events_of_one_request_are_erased_each(self):
+        """The others of the request stay, and are sent again as before."""
+        rig = self.rig({"console": {"tokens": [TOKEN]}}, console=True)
+        rig.config["sources"].append({
+            "name": "many", "provider": "custom", "secrets": ["a-secret-of-many"],
+            "verify": {"scheme": "shared-token", "header": "X-Token"}, "batch": True,
+            "id": "json:/id", "type": "json:/type", "workspace": "json:/ws"})
+        rig.write_config()
+        rig.start()
+        parts = [{"id": f"e{n}", "type": "t", "ws": NAME if n % 2 else "other",
+                  "x": f"{MARK}-{NAME if n % 2 else 'other'}"} for n in range(6)]
+        send = lambda: rig.post(json.dumps(parts).encode(), source="many",
+                                headers={"X-Token": "a-secret-of-many"})
+        status, _, reply = send()
+        self.assertEqual(status, 200, reply)
+        rig.settle()
+        self.ended(rig, self.erase(rig))
+        self.assertEqual(self.found(rig), [])
+        parts = [{**p, "id": p["id"] + "b"} for p in parts]
+        self.assertEqual(send()[0], 200)
+        rig.settle()
+        self.assertEqual(self.found(rig), [])
+        self.assertEqual(rig.ask("sequencer", "workspace", workspace="other")["sequence"], 6)
+        parts = parts[1:2]
+        self.assertEqual(send()[0], 410)
+        status, reply = self.call(rig, "POST", "/replays", {"since": "1h"})
+        wait_for(lambda: rig.ask("ingress", "job", id=reply["jobs"][0]["id"])["state"] == "done")
+        rig.settle()
+        wait_for(lambda: len(rig.receiver.requests("/crm")) == 3 + 3 + 3 + 6)
+        self.assertEqual(self.found(rig), [])
+
+
+main()
