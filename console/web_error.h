@@ -25,12 +25,17 @@
       "says when to repeat it")                                                \
     E(LENGTH_REQUIRED, 411, "length_required",                                 \
       "a body needs a Content-Length; chunked bodies are not accepted")        \
+    E(CHANGED, 412, "changed",                                                 \
+      "`If-Match` is not the present version: somebody else changed it")       \
     E(TOO_LARGE, 413, "too_large", "the body has more than 64 KiB")            \
     E(UNSUPPORTED_TYPE, 415, "unsupported_type",                               \
       "a change needs Content-Type: application/json, uncompressed")           \
     E(HOST_UNKNOWN, 421, "host_unknown", "`Host` is not in console.hosts")     \
     E(KEY_REUSED, 422, "key_reused",                                           \
       "this Idempotency-Key was used with another body")                       \
+    E(PRECONDITION_REQUIRED, 428, "precondition_required",                     \
+      "this change needs `If-Match` with the `ETag` of what it changes, or "   \
+      "`*`")                                                                   \
     E(RATE_LIMITED, 429, "rate_limited",                                       \
       "this address sent too many wrong tokens; `Retry-After` says how long "  \
       "to wait")                                                               \

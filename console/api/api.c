@@ -8,6 +8,7 @@
 #include "json_text.h"
 #include "openapi.h"
 #include "sha256.h"
+#include <errno.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,7 +149,7 @@ void api_fail(struct api_request *r, enum web_error e, const char *field,
 static const char *field_of(const struct api_request *r, const char *why)
 {
     static char name[64];
-    size_t n = strcspn(why, ":");
+    size_t n = strcspn(why, ".[:");
 
     for (const struct value *v = r->command ? r->command->args : NULL;
          why[n] && v && v->name; v++) {
@@ -174,17 +175,20 @@ static bool fail_refused(struct api_request *r,
         {"not_found", WEB_NOT_FOUND},   {"invalid", WEB_INVALID_ARGUMENT},
         {"disk_full", WEB_DISK_FULL},   {"in_progress", WEB_IN_PROGRESS},
         {"key_reused", WEB_KEY_REUSED}, {"busy", WEB_BUSY},
+        {"changed", WEB_CHANGED},
     };
     enum web_error error = WEB_REFUSED;
+    const char *why = q->why;
 
     for (size_t i = 0; i < COUNT_OF(codes); i++)
         if (strcmp(q->code, codes[i].code) == 0)
             error = codes[i].error;
     if (error == WEB_IN_PROGRESS || error == WEB_BUSY)
         web_add_header(r->web, "Retry-After", "1");
-    api_fail(r, error,
-             error == WEB_INVALID_ARGUMENT ? field_of(r, q->why) : NULL, "%s",
-             q->why);
+    if (strncmp(why, "args.", strlen("args.")) == 0)
+        why += strlen("args.");
+    api_fail(r, error, error == WEB_INVALID_ARGUMENT ? field_of(r, why) : NULL,
+             "%s", why);
     return false;
 }
 
@@ -255,7 +259,8 @@ static json_t *page(const struct command_spec *c, json_t *reply)
 void api_respond(struct api_request *r, json_t *reply)
 {
     const struct command_spec *c = r->command;
-    char *text;
+    char *text, tag[32];
+    json_int_t version;
 #ifdef GRAPNEL_DEBUG
     char why[200];
 
@@ -265,6 +270,11 @@ void api_respond(struct api_request *r, json_t *reply)
 #endif
     if (c->rows)
         reply = page(c, reply);
+    version = json_integer_value(json_object_get(reply, "version"));
+    if (version) {
+        snprintf(tag, sizeof tag, "\"%lld\"", (long long)version);
+        web_add_header(r->web, "ETag", tag);
+    }
     text = json_dumps(reply, JSON_COMPACT);
     json_decref(reply);
     if (!text) {
@@ -475,6 +485,40 @@ static bool find_route(struct api_request *r)
     return false;
 }
 
+/* The header If-Match, as the version that the command declares: "7", or * for any. */
+static bool read_if_match(struct api_request *r)
+{
+    const struct value *v = r->command->args;
+    const char *text;
+    char *end;
+    long long version;
+    int count;
+
+    while (v && v->name && !(v->flags & VALUE_IF_MATCH))
+        v++;
+    if (!v || !v->name)
+        return true;
+    text = web_header(r->web, "If-Match", &count);
+    if (!count) {
+        api_fail(r, WEB_PRECONDITION_REQUIRED, "If-Match",
+                 "send If-Match with the ETag of the response that showed it, "
+                 "so that nobody's change is lost; * is any version");
+        return false;
+    }
+    if (count == 1 && strcmp(text, "*") == 0)
+        return true;
+    errno = 0;
+    version = *text == '"' ? strtoll(text + 1, &end, 10) : 0;
+    if (count == 1 && version > 0 && !errno && strcmp(end, "\"") == 0) {
+        json_object_set_new(r->args, v->name, json_integer(version));
+        return true;
+    }
+    api_fail(r, WEB_CHANGED, "If-Match",
+             "If-Match is not an ETag of this API; send one, such as \"7\", "
+             "or *");
+    return false;
+}
+
 static bool read_arguments(struct api_request *r)
 {
     struct web_request *w = r->web;
@@ -489,6 +533,8 @@ static bool read_arguments(struct api_request *r)
                  *wrong.field ? wrong.field : NULL, "%s", wrong.why);
         return false;
     }
+    if (!read_if_match(r))
+        return false;
     if (command_arg(r->command, "who"))
         json_object_set_new(r->args, "who", json_string(r->actor.name));
     return true;

@@ -16,7 +16,7 @@ enum { CURSOR_MAX_BYTES = 12 * 1024 };
 
 bool argument_is_public(const struct value *v)
 {
-    return !(v->flags & VALUE_LOCAL);
+    return !(v->flags & (VALUE_LOCAL | VALUE_IF_MATCH));
 }
 
 bool argument_is_cursor(const struct command_spec *c, const struct value *v)

@@ -38,6 +38,8 @@ enum value_flags {
                          * reply. In a reply it is VALUE_NULL as well */
     VALUE_AHEAD = 16, /* a TIME_MS in the future: "90d" is that long from now */
     VALUE_LOCAL = 32, /* an argument that HTTP does not have */
+    /* a version: HTTP takes it from the header If-Match, which it requires */
+    VALUE_IF_MATCH = 64,
 };
 
 /* A parameter, a field, or an item of a list. */

@@ -143,7 +143,8 @@ static bool is_cursor(const struct command_spec *c, const struct value *v)
 
 static bool is_sent(const struct command_route *r, const struct value *v)
 {
-    return !(v->flags & VALUE_LOCAL) && !in_path(r->path, v->name);
+    return !(v->flags & (VALUE_LOCAL | VALUE_IF_MATCH)) &&
+           !in_path(r->path, v->name);
 }
 
 static json_t *parameter(const char *name, const char *in, const char *help,
@@ -166,6 +167,10 @@ static json_t *parameters(const struct command_spec *c,
         if (in_path(r->path, v->name))
             json_array_append_new(out, parameter(name, "path", v->help, true,
                                                  openapi_schema(v, true)));
+        else if (v->flags & VALUE_IF_MATCH)
+            json_array_append_new(
+                out,
+                json_pack("{s:s}", "$ref", "#/components/parameters/IfMatch"));
         else if (get && is_cursor(c, v))
             json_array_append_new(
                 out, parameter("cursor", "query",
@@ -227,6 +232,14 @@ static json_t *page_of(const struct command_spec *c)
                      "items", "next_cursor");
 }
 
+static bool has_version(const struct command_spec *c)
+{
+    for (const struct value *v = c->args; v && v->name; v++)
+        if (v->flags & VALUE_IF_MATCH)
+            return true;
+    return false;
+}
+
 static json_t *responses(const struct command_spec *c,
                          const struct openapi_error *errors)
 {
@@ -248,7 +261,10 @@ static json_t *responses(const struct command_spec *c,
         bool of_acts = e->status == 411 || e->status == 413 ||
                        e->status == 415 || e->status == 422;
 
-        if (!of_acts || c->flags & COMMAND_ACTS)
+        bool of_versions = e->status == 412 || e->status == 428;
+
+        if ((!of_acts || c->flags & COMMAND_ACTS) &&
+            (!of_versions || has_version(c)))
             json_object_set_new(out, status, json_pack("{s:s}", "$ref", ref));
         free(status);
         free(ref);
@@ -363,10 +379,17 @@ static json_t *components(const struct openapi_error *errors)
         "schema", "type", "string", "minLength", 1, "maxLength", 128, "pattern",
         "^[!-~]+$");
 
-    return json_pack("{s:{s:{s:s,s:s}},s:{s:o},s:{s:o},s:o}", "securitySchemes",
-                     "bearer", "type", "http", "scheme", "bearer", "schemas",
-                     "Error", error, "parameters", "IdempotencyKey", key,
-                     "responses", error_responses(errors));
+    json_t *version = json_pack(
+        "{s:s,s:s,s:b,s:s,s:{s:s,s:s}}", "name", "If-Match", "in", "header",
+        "required", 1, "description",
+        "the `ETag` of the response that showed what is changed, or `*`",
+        "schema", "type", "string", "pattern", "^(\\*|\"[1-9][0-9]{0,17}\")$");
+
+    return json_pack("{s:{s:{s:s,s:s}},s:{s:o},s:{s:o,s:o},s:o}",
+                     "securitySchemes", "bearer", "type", "http", "scheme",
+                     "bearer", "schemas", "Error", error, "parameters",
+                     "IdempotencyKey", key, "IfMatch", version, "responses",
+                     error_responses(errors));
 }
 
 json_t *openapi_document(const struct openapi_error *errors)

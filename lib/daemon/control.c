@@ -59,13 +59,10 @@ struct control {
 static enum control_code failure;
 
 static const char *const code_names[] = {
-    [CONTROL_REFUSED] = "refused",
-    [CONTROL_NOT_FOUND] = "not_found",
-    [CONTROL_INVALID] = "invalid",
-    [CONTROL_IN_PROGRESS] = "in_progress",
-    [CONTROL_KEY_REUSED] = "key_reused",
-    [CONTROL_DISK_FULL] = "disk_full",
-    [CONTROL_BUSY] = "busy",
+    [CONTROL_REFUSED] = "refused",       [CONTROL_NOT_FOUND] = "not_found",
+    [CONTROL_INVALID] = "invalid",       [CONTROL_IN_PROGRESS] = "in_progress",
+    [CONTROL_KEY_REUSED] = "key_reused", [CONTROL_CHANGED] = "changed",
+    [CONTROL_DISK_FULL] = "disk_full",   [CONTROL_BUSY] = "busy",
     [CONTROL_NOT_OWNER] = "not_owner",
 };
 

@@ -32,6 +32,7 @@ enum control_code {
     CONTROL_INVALID,     /* invalid: the request, whatever the state */
     CONTROL_IN_PROGRESS, /* in_progress: ask again later */
     CONTROL_KEY_REUSED,  /* key_reused: another request had this key */
+    CONTROL_CHANGED,     /* changed: it is another version than the request's */
     CONTROL_DISK_FULL,   /* disk_full: nothing was changed */
     CONTROL_BUSY,        /* busy: a bound is reached; ask again later */
     CONTROL_NOT_OWNER,   /* not_owner: another deliverer may have it */
