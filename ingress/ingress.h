@@ -29,6 +29,7 @@ struct ingress {
     int64_t rate_said_ms; /* mono: last log line about it; 0: none */
     struct admission admission;
     struct rejects rejects;
+    struct event_types *event_types;
     struct ulid ids;
     struct { /* the watermark request to be answered; epoch 0: there is none */
         char inbox[INBOX_MAX_BYTES + 1];

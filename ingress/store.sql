@@ -98,6 +98,18 @@ CREATE TABLE reject_bodies (
 CREATE UNIQUE INDEX reject_bodies_id ON reject_bodies (id);
 CREATE INDEX reject_bodies_source ON reject_bodies (source, n);
 
+-- The copy of the sequencer's catalogue of event types (event_types.h): each type with the
+-- text of its schema ('': none), …
+CREATE TABLE event_types (
+  name   TEXT PRIMARY KEY,
+  schema TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+-- … and the digest of all of it. No row: the sequencer was never asked.
+CREATE TABLE event_catalogue (
+  one    INTEGER PRIMARY KEY CHECK (one = 1),
+  digest TEXT NOT NULL
+) STRICT;
+
 .read lib/daemon/acts.sql
 .read lib/daemon/jobs.sql
 .read proto/links.sql

@@ -2,6 +2,7 @@
  * rows; ingress_after_commit() responds to those whose rows are on disk, and the next turn
  * writes the responses. */
 #include "clock.h"
+#include "event_types.h"
 #include "ingress.h"
 #include "log.h"
 #include "peers.h"
@@ -64,6 +65,7 @@ void ingress_open(void *self)
     resume_ids(g);
     space_open(&g->space, &g->store, s);
     intake_open(&g->intake);
+    g->event_types = event_types_open(g);
     set_bounds(g, s);
     g->http = http_open(s->ingress.host, s->ingress.port, &g->bounds,
                         &intake_http_ops, g, peers_running, &g->daemon);
@@ -198,7 +200,8 @@ int ingress_work(void *self)
     loop->read_on = intake_stored_group(&g->intake) && !g->intake_rate.on;
     if (group && !loop->read_on) /* the disk was full */
         http_ms = turn_http(g);
-    rejects_ms = rejects_work(&g->rejects, g, loop->stopping);
+    rejects_ms = loop_sooner(rejects_work(&g->rejects, g, loop->stopping),
+                             event_types_work(g->event_types));
     publish(g);
     return intake_has_more(g)
                ? 0
@@ -254,8 +257,11 @@ static void send_watermark(struct ingress *g)
 
 void ingress_after_commit(void *self)
 {
-    intake_flush(self);
-    send_watermark(self);
+    struct ingress *g = self;
+
+    intake_flush(g);
+    send_watermark(g);
+    event_types_flush(g->event_types);
 }
 
 /* During a commit, in another thread or not: read and judge requests for the next turn. Touches
@@ -283,6 +289,7 @@ void ingress_undo(void *self)
     g->watermark.next = 0;
     space_undo(&g->space, &g->store);
     rejects_undo(&g->rejects);
+    event_types_undo(g->event_types);
     intake_undo(g);
 }
 
@@ -336,6 +343,7 @@ void ingress_close(void *self)
     http_run(g->http, now_ms(), mono_ms());
     http_close(g->http);
     rejects_fini(&g->rejects);
+    event_types_close(g->event_types);
     store_close(&g->store);
     replay_reading_free(g->replaying);
     admission_fini(&g->admission);

@@ -16,6 +16,7 @@
 #include "dispatch.h"
 #include "event_intake.h"
 #include "event_trace.h"
+#include "event_types.h"
 #include "log.h"
 #include "measure.h"
 #include "operational_events.h"
@@ -211,6 +212,12 @@ static const struct control_command commands[] = {
     {&command_workspaces, show_workspaces},
     {&command_alert_event, operational_alert},
     {&command_workspace_erase, workspace_erase_ask},
+    {&command_event_types, event_types_list},
+    {&command_event_type, event_types_read},
+    {&command_event_type_create, event_types_create},
+    {&command_event_type_change, event_types_change},
+    {&command_event_type_delete, event_types_delete},
+    {&command_event_catalogue, event_types_catalogue},
     {&command_tokens, tokens_list},
     {&command_token_create, tokens_create},
     {&command_token_revoke, tokens_revoke},

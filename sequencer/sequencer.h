@@ -80,6 +80,7 @@ struct sequencer {
     struct streams *streams;
     struct watermarks *watermarks;
     struct operational_events *operational;
+    struct event_types *event_types;
     struct workspaces workspaces;
     struct endpoint *endpoints; /* by id */
     size_t endpoint_count, endpoint_capacity;

@@ -380,6 +380,18 @@ CREATE TABLE operational_limits (
   PRIMARY KEY (subject, type)
 ) STRICT, WITHOUT ROWID;
 
+-- The catalogue of event types (event_types.h). Empty texts: there is no such value.
+CREATE TABLE event_types (
+  name        TEXT PRIMARY KEY,
+  version     INTEGER NOT NULL,       -- another one with each change; never used twice
+  description TEXT NOT NULL,
+  example     TEXT NOT NULL,          -- JSON
+  schema      TEXT NOT NULL,          -- a JSON Schema
+  created_ms  INTEGER NOT NULL,
+  changed_ms  INTEGER NOT NULL,
+  changed_by  TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- The tokens of the HTTP API. A row is deleted 400 days after its token was revoked or has expired.
 CREATE TABLE tokens (
   id           TEXT PRIMARY KEY,      -- tok_…, in the order in which they were made

@@ -5,6 +5,7 @@
 #include "config.h"
 #include "dead_letters.h"
 #include "dispatch.h"
+#include "event_types.h"
 #include "keys.h"
 #include "log.h"
 #include "operational_events.h"
@@ -247,6 +248,7 @@ void sequencer_open(void *self)
     q->tokens = tokens_open(q->d.db);
     q->operational = operational_events_open(q->d.db);
     q->erasing = workspace_erase_open(q);
+    q->event_types = event_types_open(q->d.db);
     q->watermarks = watermarks_open(q);
     q->streams = streams_open(q);
     read_next_event(q);
@@ -272,6 +274,7 @@ void sequencer_undo(void *self)
     keys_undo(q->keys);
     operational_events_undo(q->operational);
     workspace_erase_undo(q->erasing);
+    event_types_undo(q->event_types);
     watermarks_undo(q->watermarks);
     streams_undo(q->streams);
     search_filters_undo(q->search_filters);
@@ -300,6 +303,7 @@ void sequencer_close(void *self)
     store_lanes_close(q->lanes);
     streams_close(q->streams);
     watermarks_close(q->watermarks);
+    event_types_close(q->event_types);
     operational_events_close(q->operational);
     workspace_erase_close(q->erasing);
     tokens_close(q->tokens);

@@ -80,6 +80,13 @@
       "this idempotency key was used before for an event with other content: " \
       "use a new key",                                                         \
       0, KEEP)                                                                 \
+    A(SCHEMA_MISMATCH, 422, "schema_mismatch", "schema_mismatch",              \
+      "the data does not fit the schema of its type", 0, KEEP)                 \
+    A(TYPE_UNKNOWN, 422, "type_unknown", "type_unknown",                       \
+      "the type is not in the catalogue of event types", 0, KEEP)              \
+    A(TYPES_UNKNOWN, 503, "unavailable", "types_unknown",                      \
+      "the catalogue of event types was not read yet: send the request again", \
+      5, KEEP)                                                                 \
     A(TOO_SLOW, 408, "timeout", "too_slow",                                    \
       "the request did not arrive within ingress.read_timeout: send it again", \
       0, CLOSE)                                                                \

@@ -103,8 +103,8 @@ static bool judge(struct ingress *g, struct batch_queue *q, struct request *r,
     enum response a;
 
     if (p)
-        step = lines_read(r->lines, s, p, request_body(r), &left->count,
-                          &left->bytes);
+        step = lines_read(r->lines, s, g->event_types, p, request_body(r),
+                          &left->count, &left->bytes);
     if (!p)
         a = RESPONSE_TOKEN_UNKNOWN;
     else if (step == LINES_TOO_MANY)

@@ -1,5 +1,6 @@
 /* lines: judges the lines of a batch, and prints the response line by line. */
 #include "lines.h"
+#include "event_types.h"
 #include "json_text.h"
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +13,11 @@ enum {
 
 /* ---- errors as JSON ---- */
 
-/* {"error":{"code","message","line","field"}}; line and field only if known. */
+/* {"error":{"code","message","line","field","path","rule"}}: what is known of it. `schema` may be
+ * NULL. */
 static void put_error(struct buf *out, enum response a, size_t number,
-                      const char *field, const char *why)
+                      const char *field, const char *why,
+                      const struct event_types_wrong *schema)
 {
     const char *colon = *field ? ": " : *why ? " " : "";
     char *message = gr_printf("%s%s%s", *field ? field : "the body", colon,
@@ -27,6 +30,10 @@ static void put_error(struct buf *out, enum response a, size_t number,
         json_object_set_new(e, "line", json_integer((json_int_t)number));
     if (*field)
         json_object_set_new(e, "field", json_string(field));
+    if (schema && *schema->path)
+        json_object_set_new(e, "path", json_text_of(schema->path));
+    if (schema && *schema->rule)
+        json_object_set_new(e, "rule", json_string(schema->rule));
     free(message);
     e = json_pack("{s:o}", "error", e);
     text = json_dumps(e, JSON_COMPACT | JSON_ENCODE_ANY);
@@ -39,7 +46,7 @@ static void put_error(struct buf *out, enum response a, size_t number,
 static enum response wrong(struct buf *error, enum response a, size_t number,
                            const char *field, const char *why)
 {
-    put_error(error, a, number, field, why);
+    put_error(error, a, number, field, why, NULL);
     return a;
 }
 
@@ -63,8 +70,28 @@ static enum response judge_names(const struct settings *s,
     return a ? wrong(error, a, number, w.field, w.why) : a;
 }
 
-enum response line_judge(const struct settings *s, const struct producer *p,
-                         struct bytes text, struct bytes key, size_t number,
+static enum response judge_type(const struct event_types *types,
+                                const struct producer *p,
+                                const struct published *e, size_t number,
+                                struct buf *error)
+{
+    struct event_types_wrong w;
+    enum response a = event_types_judge(types, p, e, &w);
+
+    if (a == RESPONSE_TYPES_UNKNOWN)
+        return wrong(error, a, number, "",
+                     "cannot be checked yet: the "
+                     "catalogue of event types was not "
+                     "read; send it again");
+    if (a)
+        put_error(error, a, number, w.field, w.why, &w);
+    return a;
+}
+
+enum response line_judge(const struct settings *s,
+                         const struct event_types *types,
+                         const struct producer *p, struct bytes text,
+                         struct bytes key, size_t number,
                          char event_id[EVENT_ID_BYTES + 1], struct buf *error)
 {
     struct published_wrong w;
@@ -80,6 +107,8 @@ enum response line_judge(const struct settings *s, const struct producer *p,
                   "is different from Idempotency-Key");
     } else {
         a = judge_names(s, p, &e, number, error);
+        if (!a)
+            a = judge_type(types, p, &e, number, error);
         if (e.id)
             key = (struct bytes){e.id, strlen(e.id)};
         if (!a && key.n)
@@ -142,13 +171,13 @@ static bool is_blank(struct bytes text)
     return true;
 }
 
-static void judge(const struct settings *s, const struct producer *p,
-                  struct lines *l, struct line *line)
+static void judge(const struct settings *s, const struct event_types *types,
+                  const struct producer *p, struct lines *l, struct line *line)
 {
     struct buf error;
 
     buf_init(&error, WRONG_MAX_BYTES);
-    line->refusal = line_judge(s, p, line->text, (struct bytes){"", 0},
+    line->refusal = line_judge(s, types, p, line->text, (struct bytes){"", 0},
                                line->number, line->event_id, &error);
     if (line->refusal) {
         line->wrong_at = l->wrongs.len;
@@ -185,6 +214,7 @@ size_t lines_bytes(const struct lines *l)
 }
 
 enum lines_step lines_read(struct lines *l, const struct settings *s,
+                           const struct event_types *types,
                            const struct producer *p, struct bytes body,
                            int64_t *count, int64_t *bytes)
 {
@@ -206,7 +236,7 @@ enum lines_step lines_read(struct lines *l, const struct settings *s,
             l->items = gr_realloc(l->items, (l->count + 64) * sizeof *l->items);
         l->items[l->count] = (struct line){.text = text,
                                            .number = l->read_lines};
-        judge(s, p, l, &l->items[l->count++]);
+        judge(s, types, p, l, &l->items[l->count++]);
         --*count;
     }
     return l->read_bytes < body.n ? LINES_MORE : LINES_END;

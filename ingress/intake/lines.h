@@ -7,6 +7,8 @@
 #include "response.h"
 #include "settings.h"
 
+struct event_types;
+
 enum { LINES_MAX_COUNT = 10000 };
 
 struct line {
@@ -29,12 +31,14 @@ struct lines {
     bool judged; /* all lines are judged, and the batch may be stored */
 };
 
-/* Judge one object of this producer: is it complete, and may the producer publish its type and
- * workspace? If not, returns the reason, and `error` gets the JSON of the response. `number` 0:
+/* Judge one object of this producer: is it complete, may the producer publish its type and
+ * workspace, and does it fit its type (event_types.h; `types` may be NULL)? If not, returns the reason, and `error` gets the JSON of the response. `number` 0:
  * it is not a line of a batch. `key` is an idempotency key from a header, or empty. `event_id`
  * is filled in if there is a key. */
-enum response line_judge(const struct settings *s, const struct producer *p,
-                         struct bytes text, struct bytes key, size_t number,
+enum response line_judge(const struct settings *s,
+                         const struct event_types *types,
+                         const struct producer *p, struct bytes text,
+                         struct bytes key, size_t number,
                          char event_id[EVENT_ID_BYTES + 1], struct buf *error);
 
 /* Whether two objects with the same idempotency key differ. line_judge() accepted both. */
@@ -55,6 +59,7 @@ size_t lines_bytes(const struct lines *l);
  * are counted down, and the last line may exceed them. Blank lines are skipped. LINES_TOO_MANY:
  * there are more than LINES_MAX_COUNT. */
 enum lines_step lines_read(struct lines *l, const struct settings *s,
+                           const struct event_types *types,
                            const struct producer *p, struct bytes body,
                            int64_t *count, int64_t *bytes);
 

@@ -98,6 +98,6 @@ enum response publish_take(struct ingress *g, struct request *r, bool batch)
     if (has_key && (count != 1 || !key.n || key.n > PUBLISHED_TEXT_MAX_BYTES))
         return publish_malformed(r, "Idempotency-Key",
                                  "must be sent once, with 1 to 255 bytes");
-    return line_judge(g->daemon.settings, p, request_body(r), key, 0,
-                      r->event_id, &r->own_body);
+    return line_judge(g->daemon.settings, g->event_types, p, request_body(r),
+                      key, 0, r->event_id, &r->own_body);
 }

@@ -47,6 +47,11 @@ extern const struct command_spec command_event, command_events,
 /* sequencer, for consumers of pull endpoints */
 extern const struct command_spec command_pull_want;
 
+/* event types */
+extern const struct command_spec command_event_types, command_event_type,
+    command_event_type_create, command_event_type_change,
+    command_event_type_delete, command_event_catalogue;
+
 /* deliverer */
 extern const struct command_spec command_attempts, command_test,
     command_pull_take, command_pull_ack, command_pull_retry, command_pull_dead;

@@ -17,6 +17,8 @@ static const char *wrong_token(const char *text)
     return NULL;
 }
 
+static const char *const unknown_types_words[] = {"accept", "refuse", NULL};
+
 static const struct conf_key producer_keys[] = {
     KEY(string, producer, name, "name", NULL,
         "the name; also the name of its source", .check = wrong_name,
@@ -43,6 +45,15 @@ static const struct conf_key producer_keys[] = {
         "URLs",
         .check = named_url_wrong_pattern, .flags = CONF_FILLED,
         .form = "list of patterns"),
+    KEY(boolean, producer, check_schema, "check_schema", "false",
+        "`true`: `data` of each event has to fit the JSON Schema that the "
+        "catalogue of event types has for its type "
+        "([how](EVENT_TYPES.md)); otherwise the request gets 422 "
+        "`schema_mismatch`"),
+    KEY(either, producer, refuse_unknown_types, "unknown_types", "accept",
+        "`refuse`: an event whose type is not in the catalogue gets 422 "
+        "`type_unknown`",
+        .choices = unknown_types_words),
     KEY(rate, producer, rate_limit, "rate_limit", NULL,
         "how many events each ingress process accepts, with bursts of up to "
         "this many. A request over the limit gets 429 and `Retry-After`. A "

@@ -175,6 +175,8 @@ struct producer {
         types; /* globs of workspaces that it may name; empty:
                                            * all */
     struct string_list may_name_urls; /* patterns (named_url.h); empty: none */
+    bool check_schema;         /* its events have to fit their type's schema */
+    bool refuse_unknown_types; /* … and to have a type of the catalogue */
     struct rate rate_limit;
 };
 

@@ -10,8 +10,8 @@
 /* The present schema version of each store: the number of steps in PROCESS/upgrade, which
  * the build checks. A step never changes after a release (tests/golden/stores). */
 enum {
-    INGRESS_SCHEMA = 15,
-    SEQUENCER_SCHEMA = 26,
+    INGRESS_SCHEMA = 16,
+    SEQUENCER_SCHEMA = 27,
     DELIVERER_SCHEMA = 15,
     DLQD_SCHEMA = 11,
     CONSOLE_SCHEMA = 7,

@@ -55,6 +55,8 @@ class Pipeline:
             headers["Authorization"] = f"Bearer {token}"
         if key:
             headers["Idempotency-Key"] = key
+        if method in ("PATCH", "DELETE"):
+            headers["If-Match"] = "*"
         with contextlib.closing(c):
             c.request(method, BASE + path, None if body is None else json.dumps(body), headers)
             response = c.getresponse()
@@ -115,6 +117,11 @@ class Pipeline:
 
     def token(self):
         return self.rig.cli("tokens", "create", self.name(), "--role", "viewer")[0]["id"]
+
+    def event_type(self):
+        name = self.name()
+        self.rig.ask("sequencer", "event_type_create", name=name)
+        return name
 
     def workspace(self):
         name = self.name()
@@ -207,6 +214,14 @@ ACTS = {
         "sequencer", "token_create", lambda p: ({}, {"name": p.name(), "role": "viewer"}),
         effects=lambda p, a: len([t for t in p.rig.ask("sequencer", "tokens", limit=1000)["tokens"]
                                   if t["name"] == a["name"]])),
+    "POST /event-types": Act(
+        "sequencer", "event_type_create",
+        lambda p: ({}, {"name": p.name(), "schema": {"type": "object"}})),
+    "PATCH /event-types/{name}": Act(
+        "sequencer", "event_type_change",
+        lambda p: ({"name": p.event_type()}, {"description": "d"})),
+    "DELETE /event-types/{name}": Act(
+        "sequencer", "event_type_delete", lambda p: ({"name": p.event_type()}, None)),
     "POST /pull/{endpoint}/take": Act(
         "deliverer-1", "pull_take", lambda p: ({"endpoint": "inbox"}, p.take(False)), kept=False),
     "POST /pull/{endpoint}/ack": Act(
@@ -224,6 +239,7 @@ ACTS = {
 
 READS = {
     "GET /endpoints/{name}": lambda p: {"name": "crm"},
+    "GET /event-types/{name}": lambda p: {"name": p.event_type()},
     "GET /workspaces/{name}": lambda p: {"name": "ws-1"},
     "GET /workspaces/{workspace}": lambda p: {"workspace": "ws-1"},
     "GET /events/{id}": lambda p: {"id": p.event()},

@@ -119,7 +119,7 @@ static enum lines_step read_all(struct lines *l, const struct settings *s,
 {
     int64_t count = INT64_MAX, bytes = INT64_MAX;
 
-    return lines_read(l, s, p, body, &count, &bytes);
+    return lines_read(l, s, NULL, p, body, &count, &bytes);
 }
 
 static void prints(const struct lines *l, const char *wanted)
@@ -169,14 +169,17 @@ static void a_batch_is_judged_in_pieces(void **state)
     int64_t count = 2, bytes = 100;
 
     (void)state;
-    assert_int_equal(lines_read(l, &s, &p, all, &count, &bytes), LINES_MORE);
+    assert_int_equal(lines_read(l, &s, NULL, &p, all, &count, &bytes),
+                     LINES_MORE);
     assert_int_equal(l->count, 2);
     assert_int_equal(count, 0);
     assert_int_equal(bytes, 100 - 8);
-    assert_int_equal(lines_read(l, &s, &p, all, &count, &bytes), LINES_MORE);
+    assert_int_equal(lines_read(l, &s, NULL, &p, all, &count, &bytes),
+                     LINES_MORE);
     assert_int_equal(l->count, 2);
     count = 100, bytes = 1; /* the last line may exceed it */
-    assert_int_equal(lines_read(l, &s, &p, all, &count, &bytes), LINES_MORE);
+    assert_int_equal(lines_read(l, &s, NULL, &p, all, &count, &bytes),
+                     LINES_MORE);
     assert_int_equal(l->count, 3);
     assert_int_equal(read_all(l, &s, &p, all), LINES_END);
     assert_int_equal(l->count, 4);
