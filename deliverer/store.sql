@@ -124,6 +124,7 @@ CREATE TABLE taken (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX taken_task ON taken (task) WHERE state = 0;
 CREATE INDEX taken_lane ON taken (grant_id, lane) WHERE state = 0;
+CREATE INDEX taken_event ON taken (event_id);
 
 .read lib/daemon/acts.sql
 .read proto/links.sql

@@ -386,6 +386,9 @@ void deliverer_erase(void *self, struct erase_step *s)
     size_t i;
 
     json_array_foreach((json_t *)(uintptr_t)s->ids, i, id)
+    {
         s->changed += store_erase_event(&d->store, json_string_value(id));
+        s->changed += taken_erase(&d->takes.rows, json_string_value(id));
+    }
     s->done = true;
 }

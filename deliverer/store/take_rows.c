@@ -31,6 +31,8 @@ void take_rows_open(struct take_rows *t, struct db *db)
         db, "SELECT 1 FROM taken INDEXED BY taken_lane WHERE grant_id = ?1 AND "
             "lane = ?2 AND state = 0");
     t->taken_gone = db_prepare(db, "DELETE FROM taken WHERE take = ?1");
+    t->taken_erase = db_prepare(
+        db, "DELETE FROM taken INDEXED BY taken_event WHERE event_id = ?1");
     t->task_next = db_prepare(db, "UPDATE tasks SET next_ms = ?2 WHERE n = ?1");
 }
 
@@ -196,6 +198,13 @@ bool taken_has_lane(struct take_rows *t, uint64_t grant, const char *lane)
     bind_i64(t->taken_lane, 1, (int64_t)grant);
     bind_text(t->taken_lane, 2, lane);
     return db_number(t->db, t->taken_lane, 0) != 0;
+}
+
+int taken_erase(struct take_rows *t, const char *event_id)
+{
+    bind_text(t->taken_erase, 1, event_id);
+    db_run(t->db, t->taken_erase);
+    return db_changes(t->db);
 }
 
 void take_task_next(struct take_rows *t, int64_t task, int64_t next_ms)

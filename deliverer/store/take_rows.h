@@ -53,7 +53,7 @@ struct take_rows {
     struct db *db;
     stmt *add, *by_id, *by_key, *open, *count, *gone, *oldest, *last;
     stmt *taken_add, *taken_get, *taken_of, *taken_end, *taken_late,
-        *taken_dropped, *taken_lane, *taken_gone;
+        *taken_dropped, *taken_lane, *taken_gone, *taken_erase;
     stmt *task_next;
 };
 
@@ -95,6 +95,8 @@ void taken_end(struct take_rows *t, int64_t take, const char *event_id,
 /* An earlier take's consumer has acknowledged it, after its lease; or it is final elsewhere. */
 void taken_set_late(struct take_rows *t, int64_t task);
 void taken_set_dropped(struct take_rows *t, int64_t task);
+/* Delete what is known of this event; returns how many rows. */
+int taken_erase(struct take_rows *t, const char *event_id);
 /* Whether a delivery of this lane is taken. */
 bool taken_has_lane(struct take_rows *t, uint64_t grant, const char *lane);
 /* When the task of this row is due; TASK_TAKEN_MS: it is taken. */

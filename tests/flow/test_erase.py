@@ -35,6 +35,8 @@ class Erase(RigTest):
         rig.config["endpoints"].append(rig.endpoint("legal", guard=False))
         rig.config["endpoints"].append(rig.endpoint("slow", ordered="workspace",
                                                     retry_policy="patient"))
+        rig.config["endpoints"].append({"name": "jobs", "transport": "pull",
+                                        "ordered": "workspace", "workspaces": [NAME]})
         rig.config["retry_policies"].append({**rig.config["retry_policies"][0],
                                              "name": "patient", "first_wait": "1h",
                                              "max_wait": "1h", "max_duration": "1d"})
@@ -56,6 +58,12 @@ class Erase(RigTest):
         wait_for(lambda: len(rig.ask("ingress", "rejects")["rejects"]) == 2)
         letters = rig.ask("dlqd", "dlq", workspace=NAME)["dead_letters"]
         rig.ask("dlqd", "dlq_resolve", id=letters[0]["id"], note=f"{MARK}-{NAME}")
+        for how in ("ack", "retry"):  # a consumer has ended one, and has another
+            status, take = self.call(rig, "POST", "/pull/jobs/take",
+                                     {"max": 1, "wait": "5s", "lease": "1s"})
+            self.assertEqual((status, len(take["deliveries"])), (200, 1), take)
+            if how == "ack":
+                self.call(rig, "POST", "/pull/jobs/ack", {"take": take["take"]})
         return rig
 
     def post(self, rig, workspace, expect=200):
