@@ -97,7 +97,7 @@ struct acts *acts_open(struct db *db, struct retention *retention,
     a->chain = audit_chain_open(db, keys);
     a->row_add = db_prepare(db, AUDIT_INSERT);
     a->rows_after = db_prepare(
-        db, "SELECT n, hash, key, salt IS NOT NULL, command, args FROM audit "
+        db, "SELECT n, hash, erased IS NOT NULL, command, args FROM audit "
             "WHERE n > ? ORDER BY n LIMIT ?");
     a->row_erase = db_prepare(
         db, "UPDATE audit SET salt = NULL, erased = ?2, actor = '', role = '', "
@@ -505,9 +505,30 @@ static void write_own(struct acts *a, const char *actor, const char *command,
     json_decref(args);
 }
 
+/* A row if the newest one has another key than the one in use. */
+static void note_key(struct acts *a, int64_t now_ms)
+{
+    const char *id = a->keys->all[0].id;
+    char head_key[AUDIT_KEY_ID_BYTES + 1];
+    struct audit_link head;
+    int64_t next;
+
+    if (!audit_chain_head(a->chain, &head, &next, head_key) || !*head_key ||
+        strcmp(head_key, id) == 0)
+        return;
+    log_warn(NULL,
+             "the key of the audit chain changed: name the earlier key in "
+             "audit.old_keys, so that earlier rows can be verified",
+             LS("old_key", head_key), LS("new_key", id));
+    write_own(a, "grapnel", "audit_key",
+              json_pack("{s:o,s:s}", "old", json_text_of(head_key), "new", id),
+              now_ms);
+}
+
 void acts_restored(struct acts *a, int64_t now_ms, int64_t copied_ms,
                    bool by_grapnel, const char *actor, const char *from)
 {
+    note_key(a, now_ms);
     write_own(a, *actor ? actor : "unknown", "restore",
               json_pack("{s:o,s:s,s:o}", "copied_at",
                         json_time(copied_ms > 1 ? copied_ms : 0), "copied_by",
@@ -518,25 +539,10 @@ void acts_restored(struct acts *a, int64_t now_ms, int64_t copied_ms,
 
 void acts_begin(struct acts *a, int64_t now_ms)
 {
-    const char *id = a->keys->all[0].id;
-    char head_key[AUDIT_KEY_ID_BYTES + 1];
-    struct audit_link head;
-    int64_t next;
-
     if (audit_chain_ready(a->chain))
         return;
     db_begin(a->db);
-    if (audit_chain_head(a->chain, &head, &next, head_key) && *head_key &&
-        strcmp(head_key, id) != 0) {
-        log_warn(NULL,
-                 "the key of the audit chain changed: name the earlier key in "
-                 "audit.old_keys, so that earlier rows can be verified",
-                 LS("old_key", head_key), LS("new_key", id));
-        write_own(
-            a, "grapnel", "audit_key",
-            json_pack("{s:o,s:s}", "old", json_text_of(head_key), "new", id),
-            now_ms);
-    }
+    note_key(a, now_ms);
     /* On a full disk the next act begins the chain. */
     if (db_commit(a->db) != GR_OK)
         audit_chain_undo(a->chain);
@@ -548,7 +554,6 @@ bool acts_erase_content(struct acts *a, int64_t *after, int most,
                         acts_chosen_fn *chosen, void *self)
 {
     struct audit_link erase[STEP_ROWS];
-    const struct audit_key *keys[STEP_ROWS];
     uint8_t mac[AUDIT_HASH_BYTES];
     int count = 0, looked = 0;
 
@@ -558,17 +563,14 @@ bool acts_erase_content(struct acts *a, int64_t *after, int most,
     while (db_step(a->db, a->rows_after)) {
         stmt *q = a->rows_after;
         struct bytes hash = col_blob(q, 1);
-        json_t *args = json_loads(col_text(q, 5), 0, NULL);
-        bool chained = hash.n == AUDIT_HASH_BYTES && col_i64(q, 3);
+        json_t *args = json_loads(col_text(q, 4), 0, NULL);
 
         looked++;
         *after = col_i64(q, 0);
-        /* A row that was not chained needs no proof; the bytes of its hash are not used. */
-        if ((chained || !hash.n) && strcmp(col_text(q, 4), "") != 0 &&
-            chosen(self, col_text(q, 4), args)) {
-            erase[count].n = *after;
-            keys[count] = audit_key_named(a->keys, col_text(q, 2));
-            if (chained)
+        /* A row of before the chain has no hash, and needs no proof. */
+        if (!col_i64(q, 2) && chosen(self, col_text(q, 3), args)) {
+            erase[count] = (struct audit_link){.n = *after};
+            if (hash.n == AUDIT_HASH_BYTES)
                 memcpy(erase[count].hash, hash.p, AUDIT_HASH_BYTES);
             count++;
         }
@@ -576,12 +578,9 @@ bool acts_erase_content(struct acts *a, int64_t *after, int most,
     }
     db_done(a->rows_after);
     for (int i = 0; i < count; i++) {
+        audit_hash_erased(&a->keys->all[0], &erase[i], mac);
         bind_i64(a->row_erase, 1, erase[i].n);
-        if (keys[i])
-            audit_hash_erased(keys[i], &erase[i], mac);
-        bind_blob(a->row_erase, 2,
-                  keys[i] ? (struct bytes){mac, AUDIT_HASH_BYTES}
-                          : (struct bytes){0});
+        bind_blob(a->row_erase, 2, (struct bytes){mac, AUDIT_HASH_BYTES});
         db_run(a->db, a->row_erase);
     }
     return looked == most && !db_full(a->db);

@@ -356,8 +356,24 @@ static void look_up(struct verification *v, const struct audit_link *l)
     json_decref(hash);
 }
 
+/* By the key that was in use at the erasure, not that of the row. */
+static bool is_erased(const struct audit_keys *keys,
+                      const struct audit_link *row,
+                      const uint8_t erased[AUDIT_HASH_BYTES])
+{
+    uint8_t expected[AUDIT_HASH_BYTES];
+
+    for (size_t i = 0; i < keys->count; i++) {
+        audit_hash_erased(&keys->all[i], row, expected);
+        if (memcmp(erased, expected, AUDIT_HASH_BYTES) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Content and salt, or what erasure has put in their place. */
-static bool content_fits(const struct audit_key *key, stmt *q,
+static bool content_fits(const struct audit_keys *keys,
+                         const struct audit_key *key, stmt *q,
                          const struct audit_link *row,
                          uint8_t content[AUDIT_HASH_BYTES])
 {
@@ -371,11 +387,8 @@ static bool content_fits(const struct audit_key *key, stmt *q,
 
     if (!read_hash(q, 5, content))
         return false;
-    if (col_null(q, 4)) {
-        audit_hash_erased(key, row, expected);
-        return read_hash(q, 6, erased) &&
-               memcmp(erased, expected, AUDIT_HASH_BYTES) == 0;
-    }
+    if (col_null(q, 4))
+        return read_hash(q, 6, erased) && is_erased(keys, row, erased);
     audit_hash_content(key, row->n, col_blob(q, 4), &c, expected);
     return memcmp(content, expected, AUDIT_HASH_BYTES) == 0;
 }
@@ -394,7 +407,7 @@ static void verify_row(struct verification *v, stmt *q)
         add_finding(v, row.n, row.n, "changed", NULL);
     else if (!key)
         add_finding(v, row.n, row.n, "unknown_key", key_id);
-    else if (!content_fits(key, q, &row, content))
+    else if (!content_fits(v->chain->keys, key, q, &row, content))
         add_finding(v, row.n, row.n, "changed", NULL);
     else if (v->linked && row.n - 1 == v->last.n) {
         audit_hash_row(key, &v->last, row.n, col_i64(q, 2), content, expected);

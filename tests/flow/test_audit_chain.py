@@ -246,6 +246,32 @@ class Keys(ChainTest):
         self.assertEqual(code, 0, text)
         self.assertEqual(rows["sequencer"]["rows"], 8)
 
+    def test_a_restore_without_the_key_begins_with_another_one(self):
+        rig = self.rig().start()
+        self.acts(rig, 2)
+        copies = rig.folder / "copies"
+        rig.cli("backup", copies)
+        key = rig.state_dir / "audit.key"
+        old = key.read_text().strip()
+        rig.stop()
+        key.unlink()
+        self.assertEqual(rig.cli_text("restore", copies).returncode, 0)
+        rig.start()
+        rows = rig.ask("sequencer", "audit")["audit"]
+        self.assertEqual([r["command"] for r in rows],
+                         ["restore", "audit_key", "backup", "endpoint_resume", "endpoint_pause"])
+        self.assertIn("the key of the audit chain changed", rig["sequencer"].log())
+        code, found, _ = self.verify(rig)
+        self.assertEqual((code, found["sequencer"]["findings"][0]["what"]),
+                         (1, "unknown_key"))
+        rig.stop()
+        key.write_text(old)
+        rig.start()
+        self.acts(rig, 1)
+        code, found, _ = self.verify(rig)
+        self.assertEqual([(f["from"], f["to"]) for f in found["sequencer"]["findings"]],
+                         [(4, 5)])
+
     def test_a_reload_with_an_unreadable_key_keeps_the_old_one(self):
         rig = self.rig()
         secret = rig.folder / "a.key"

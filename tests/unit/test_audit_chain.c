@@ -424,6 +424,26 @@ static void erased_content_leaves_the_chain_whole(void **state)
     free(published);
 }
 
+static void a_row_of_an_old_key_is_erased_with_the_new_one(void **state)
+{
+    int64_t after = 0;
+    char wanted[] = "n1";
+
+    (void)state;
+    add_rows(3);
+    close_all();
+    use_keys(key_2, NULL);
+    open_all();
+    db_begin(db);
+    acts_erase_content(a, &after, 50, has_name, wanted);
+    commit();
+    expect("unknown_key 0-3");
+    close_all();
+    use_keys(key_2, key_1);
+    open_all();
+    expect("");
+}
+
 static void retention_moves_the_beginning(void **state)
 {
     char *old, *young;
@@ -517,6 +537,7 @@ int main(void)
         T(a_chain_of_another_key_is_found),
         T(a_new_key_leaves_a_row_and_the_old_one_still_verifies),
         T(erased_content_leaves_the_chain_whole),
+        T(a_row_of_an_old_key_is_erased_with_the_new_one),
         T(retention_moves_the_beginning),
         T(a_rolled_back_row_leaves_no_hole),
         T(rows_from_before_the_chain_are_said_to_be),
