@@ -92,7 +92,37 @@ static struct active *find_active(const struct console *c, const char *rule,
     return NULL;
 }
 
+/* ---- one alert as JSON ---- */
+
+static json_t *alert_json(const struct alert_row *a)
+{
+    return json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:f, s:o}", "name",
+                     a->rule, "severity", a->severity, "subject",
+                     json_text_or_null(a->subject), "state", a->state, "since",
+                     json_time(a->since_ms), "fired_at", json_time(a->fired_ms),
+                     "ended_at", json_time(a->ended_ms), "value", a->value,
+                     "summary", json_text_of(a->summary));
+}
+
 /* ---- one subject of one rule ---- */
+
+/* For those who listen to GET /stream. */
+static void put_live(struct console *c, const struct alert_row *row,
+                     const char *per)
+{
+    json_t *data;
+
+    if (!(live_kinds(c->live) & LIVE_ALERT))
+        return;
+    data = alert_json(row);
+    live_put(c->live,
+             &(struct live_item){
+                 .kind = LIVE_ALERT,
+                 .endpoint = strcmp(per, "endpoint") == 0 ? row->subject : NULL,
+                 .source = strcmp(per, "source") == 0 ? row->subject : NULL,
+                 .data = data});
+    json_decref(data);
+}
 
 static void write_row(struct console *c, struct active *a,
                       const struct alert_rule *rule, double value,
@@ -114,6 +144,8 @@ static void write_row(struct console *c, struct active *a,
         store_alert_set(&c->store, &row);
     else
         a->n = store_alert_add(&c->store, &row);
+    if (a->lifecycle.state == LIFECYCLE_FIRING || row.fired_ms)
+        put_live(c, &row, alert_kinds[rule->when].per);
 }
 
 static void note_change(struct console *c, struct changes *changes,
@@ -277,14 +309,7 @@ static void add_json(void *self, const struct alert_row *stored)
 
     buf_init(&summary, 1000);
     put_present(l->c, a, &summary);
-    json_array_append_new(
-        l->out,
-        json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:f, s:o}", "name",
-                  a->rule, "severity", a->severity, "subject",
-                  json_text_or_null(a->subject), "state", a->state, "since",
-                  json_time(a->since_ms), "fired_at", json_time(a->fired_ms),
-                  "ended_at", json_time(a->ended_ms), "value", a->value,
-                  "summary", json_text_of(a->summary)));
+    json_array_append_new(l->out, alert_json(a));
     buf_fini(&summary);
 }
 

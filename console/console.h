@@ -6,6 +6,7 @@
 #include "collector.h"
 #include "daemon.h"
 #include "forward.h"
+#include "live.h"
 #include "measurements.h"
 #include "notify.h"
 #include "prometheus.h"
@@ -72,6 +73,7 @@ struct console {
     struct forward *forward;
     struct web *web;
     struct api *api;
+    struct live *live;
     struct notify *notify;
     struct alert_events *alert_events;
     struct audit_heads *heads;

@@ -42,7 +42,8 @@ void console_open(void *self)
     c->alert_events = alert_events_open(c);
     c->heads = audit_heads_open(s->run_dir, mono_ms() + s->console.evaluate_ms);
     c->forward = forward_open(s->run_dir, s->metrics_publish);
-    c->api = api_open(&c->daemon);
+    c->live = live_open(s->run_dir);
+    c->api = api_open(&c->daemon, c->live);
     c->web = web_open(s->console.host, s->console.port, &s->console.tls,
                       &web_ops, c);
     web_set_hosts(c->web, &s->console.hosts);
@@ -52,6 +53,7 @@ void console_open(void *self)
     loop_watch_fd(&c->daemon.loop, web_fd(c->web));
     loop_watch_fd(&c->daemon.loop, api_fd(c->api));
     loop_watch_fd(&c->daemon.loop, audit_heads_fd(c->heads));
+    loop_watch_fd(&c->daemon.loop, live_fd(c->live));
     /* Wait until every process has been heard. */
     c->judge_due_ms = mono_ms() + s->console.evaluate_ms;
     log_info(NULL, "listening", LS("host", s->console.host),
@@ -107,6 +109,7 @@ int console_work(void *self)
     ms = loop_sooner(ms, web_run(c->web, c->daemon.loop.now_ms, now));
     ms = loop_sooner(ms, api_work(c->api)); /* also what web_run() has asked */
     dead_letter_alerts_work(c);
+    ms = loop_sooner(ms, live_work(c->live, now));
     if (now >= c->judge_due_ms && !more) {
         alerts_judge(c);
         dead_letter_alerts_due(c);
@@ -153,6 +156,7 @@ void console_reload(void *self, struct settings *fresh)
     if (is->key && (!was->key || strcmp(is->key, was->key) != 0 ||
                     strcmp(is->certificate, was->certificate) != 0))
         web_set_tls(c->web, is);
+    live_reload(c->live, &fresh->console.tokens);
     c->judge_due_ms = c->daemon.loop.mono_ms + fresh->console.evaluate_ms;
 }
 
@@ -162,6 +166,7 @@ void console_close(void *self)
 
     web_close(c->web);
     api_close(c->api);
+    live_close(c->live);
     forward_close(c->forward);
     dead_letter_alerts_close(c);
     alert_events_close(c->alert_events);

@@ -8,8 +8,8 @@
 #include "log.h"
 #include "waiters.h"
 #include "web_tls.h"
-#include <errno.h>
 #include <microhttpd.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -330,17 +330,24 @@ void web_respond(struct web_request *r)
     resume(r->web, r);
 }
 
+/* A suspended connection is not watched by libmicrohttpd. With TLS the end of the stream follows
+ * bytes that nobody has read. */
 bool web_client_left(const struct web_request *r)
 {
-    char byte;
-    ssize_t n = recv(r->client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    struct pollfd p = {.fd = r->client->fd, .events = POLLRDHUP};
 
-    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+    return poll(&p, 1, 0) == 1;
 }
 
 void web_continue(struct web_request *r)
 {
     resume(r->web, r);
+}
+
+void web_cut(struct web_request *r)
+{
+    resume(r->web, r);
+    cut(r->web, &r->client->waiter);
 }
 
 static ssize_t on_stream(void *cls, uint64_t at, char *to, size_t max)
@@ -353,7 +360,9 @@ static ssize_t on_stream(void *cls, uint64_t at, char *to, size_t max)
         suspend(r->web, r);
     else
         wait_for(r->web, r->client);
-    return n < 0 ? MHD_CONTENT_READER_END_WITH_ERROR : (ssize_t)n;
+    return n == WEB_STREAM_END ? MHD_CONTENT_READER_END_OF_STREAM
+           : n < 0             ? MHD_CONTENT_READER_END_WITH_ERROR
+                               : (ssize_t)n;
 }
 
 static enum MHD_Result send_response(struct web *w, struct MHD_Connection *c,

@@ -32,14 +32,19 @@ struct web_client;
 struct MHD_Connection;
 
 enum {
-    WEB_CONNECTIONS_MAX = 128,
+    WEB_CONNECTIONS_MAX = 256,
     WEB_BODY_MAX_BYTES = 64 * 1024,
     WEB_HEADERS_MAX = 6, /* of a response, beside the usual ones */
     WEB_REQUEST_ID_BYTES = 4 + ULID_BYTES,
 };
 
+/* `stream_bytes` of a stream whose end is not known. */
+#define WEB_STREAM_OPEN UINT64_MAX
+enum { WEB_STREAM_BROKEN = -1, WEB_STREAM_END = -2 };
+
 /* Fills in the next bytes of a stream. Returns their number; 0: not now, call web_continue()
- * later; -1: the rest cannot be had, so the connection ends before its time. */
+ * later; WEB_STREAM_BROKEN: the rest cannot be had, so the connection ends before its time;
+ * WEB_STREAM_END: of an open one, there are no more. */
 typedef int64_t web_stream_fn(void *self, char *to, size_t max);
 
 /* The callee of `begin` reads the first part, and sets the second before it responds. */
@@ -105,10 +110,13 @@ void web_fail(struct web_request *r, enum web_error e, const char *field,
               const char *format, ...) GR_PRINTF(4, 5);
 /* Sends the response. The next web_run(), which must follow at once, writes it. */
 void web_respond(struct web_request *r);
-/* Whether its client has closed the connection while the request waits for its response. */
+/* Whether its client has closed the connection while the request waits for its response, or while
+ * a stream has nothing to send. */
 bool web_client_left(const struct web_request *r);
 /* A stream that had no bytes has some now, or has failed. */
 void web_continue(struct web_request *r);
+/* Closes the connection of a stream whose client does not read. `end` follows. */
+void web_cut(struct web_request *r);
 
 /* Whether this value of `Host` is accepted. Its port is ignored. */
 bool web_host_known(const char *value, const char *listen,

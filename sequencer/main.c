@@ -222,6 +222,7 @@ static const struct control_command commands[] = {
     {&command_token_create, tokens_create},
     {&command_token_revoke, tokens_revoke},
     {&command_token_check, tokens_check},
+    {&command_recent_events, events_recent},
     {0},
 };
 

@@ -28,11 +28,12 @@ static const char key_letters[] =
 
 static const char prefix[] = "/api/v1";
 
-struct api *api_open(struct daemon *daemon)
+struct api *api_open(struct daemon *daemon, struct live *live)
 {
     struct api *a = gr_alloc(sizeof *a);
 
     a->daemon = daemon;
+    a->live = live;
     a->processes = process_client_open(daemon->settings->run_dir);
     a->routes = routes_open();
     a->failures = failures_new();
@@ -312,6 +313,7 @@ static api_step *step_of(const struct command_spec *c)
         {&command_rejects, reject_list},
         {&command_reject, reject_read},
         {&command_audit_list, audit_list},
+        {&command_stream, stream_begin},
         {&command_jobs, job_list},
         {&command_job, job_read},
         {&command_job_cancel, job_cancel},

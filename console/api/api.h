@@ -12,8 +12,10 @@
 #include "web.h"
 
 struct api;
+struct live;
 
-struct api *api_open(struct daemon *daemon);
+/* `live`: for GET /stream. */
+struct api *api_open(struct daemon *daemon, struct live *live);
 /* After web_close(). */
 void api_close(struct api *a);
 int api_fd(const struct api *a); /* for the loop */

@@ -46,6 +46,7 @@ struct api {
     struct routes *routes;
     struct failures *failures;
     struct token_cache *tokens;
+    struct live *live;
     TAILQ_HEAD(, api_request) all, ready;
     int open;        /* requests without a response */
     int64_t left_ms; /* mono: look for clients that have gone then */
@@ -86,5 +87,6 @@ api_step event_read, attempt_read;                     /* event_read.c */
 api_step job_list, job_read, job_cancel, replays_make; /* job_commands.c */
 api_step event_payload, event_resend, endpoint_test;   /* their own */
 api_step pull_take, pull_end;                          /* pull.c */
+api_step stream_begin;                                 /* stream.c */
 
 #endif

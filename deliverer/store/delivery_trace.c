@@ -5,7 +5,9 @@
 #include "json_text.h"
 #include "outcome.h"
 #include "sent.h"
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct delivery_trace {
@@ -140,4 +142,44 @@ json_t *delivery_trace_event(void *self, json_t *args, char why[200])
                     task->attempts, task->next_ms);
     return json_pack("{s:s,s:o,s:o}", "id", id, "attempts", t.attempts,
                      "waiting", t.waiting);
+}
+
+/* ---- recent attempts ---- */
+
+enum { RECENT_MAX = 250 };
+
+static void add_recent(void *self, const struct attempt_row *row)
+{
+    if (!row->attempt_id)
+        return; /* no request was made */
+    json_array_insert_new(
+        self, 0, /* they come newest first */
+        json_pack("{s:s,s:o,s:I,s:o,s:o,s:o,s:I,s:s,s:o,s:o}", "event_id",
+                  row->event_id, "endpoint", json_text_of(row->endpoint), "n",
+                  (json_int_t)row->attempts, "at", json_time(row->at_ms),
+                  "http_status", json_number_or_null(row->http_status), "error",
+                  json_text_or_null(row->error), "duration_ms",
+                  (json_int_t)row->duration_ms, "outcome",
+                  outcome_name(row->outcome), "reason",
+                  json_text_or_null(row->reason), "next_attempt_at",
+                  json_time(row->next_ms)));
+}
+
+json_t *delivery_trace_recent(void *self, json_t *args, char why[200])
+{
+    struct deliverer *d = self;
+    const char *after = json_string_value(json_object_get(args, "after"));
+    int64_t from = after ? strtoll(after, NULL, 10) : INT64_MAX,
+            last = store_attempt_last(&d->store);
+    bool skipped = from < last - RECENT_MAX;
+    json_t *list = json_array();
+    char text[24];
+
+    (void)why;
+    if (from < last)
+        store_attempts_after(&d->store, skipped ? last - RECENT_MAX : from,
+                             add_recent, list);
+    snprintf(text, sizeof text, "%" PRId64, last);
+    return json_pack("{s:o,s:s,s:b}", "attempts", list, "last", text, "skipped",
+                     (int)skipped);
 }

@@ -8,6 +8,8 @@
 
 /* The command `trace` (control.h): {"id"} → {"attempts":[…], "waiting":[…]}. NULL: `why`. */
 json_t *delivery_trace_event(void *self, json_t *args, char why[200]);
+/* The newest attempts, at most 250, without requests and responses. */
+json_t *delivery_trace_recent(void *self, json_t *args, char why[200]);
 
 /* Of an attempt: how long its steps took, and its response (null: there was none) without
  * values of headers that are secret. */

@@ -113,6 +113,10 @@ static void prepare_attempts(struct store *s)
         s,
         "SELECT " ROW_NAMES(
             ATTEMPT_COLUMNS) " FROM attempts WHERE event_id = ?1 ORDER BY n");
+    s->sql.attempt_last = prepare(s, "SELECT max(n) FROM attempts");
+    s->sql.attempts_after = prepare(
+        s, "SELECT " ROW_NAMES(
+               RECENT_COLUMNS) " FROM attempts WHERE n > ?1 ORDER BY n DESC");
     s->sql.attempts_ages = prepare(
         s, "SELECT n, at_ms FROM attempts WHERE n > ?1 ORDER BY n LIMIT ?2");
     s->sql.attempts_purge = prepare(
@@ -412,6 +416,31 @@ void store_attempts_of_event(struct store *s, const char *event_id,
         ROW_READ(RESULT_COLUMNS, q, i, &row);
         ROW_READ(DETAIL_COLUMNS, q, i, &row);
         ROW_READ(TIMING_COLUMNS, q, i, &row.timings);
+        each(self, &row);
+    }
+    db_done(q);
+}
+
+int64_t store_attempt_last(struct store *s)
+{
+    stmt *q = s->sql.attempt_last;
+    int64_t n = db_step(s->db, q) ? col_i64(q, 0) : 0;
+
+    db_done(q);
+    return n;
+}
+
+void store_attempts_after(struct store *s, int64_t n, attempt_row_fn *each,
+                          void *self)
+{
+    stmt *q = s->sql.attempts_after;
+    struct attempt_row row = {0};
+
+    bind_i64(q, 1, n);
+    while (db_step(s->db, q)) {
+        int i = 0;
+
+        ROW_READ(RECENT_COLUMNS, q, i, &row);
         each(self, &row);
     }
     db_done(q);

@@ -25,8 +25,8 @@ struct store {
             *task_due, *task_next_due, *task_early, *tasks_hasten, *tasks_purge,
             *tasks_of_event, *tasks_counts, *tasks_untried;
         stmt *grant_put, *grant_gone, *grants_all;
-        stmt *attempt_put, *attempt_get, *attempts_of_event, *attempts_ages,
-            *attempts_purge, *attempts_erase;
+        stmt *attempt_put, *attempt_get, *attempts_of_event, *attempt_last,
+            *attempts_after, *attempts_ages, *attempts_purge, *attempts_erase;
         stmt *template_add, *template_used, *templates_all, *templates_purge;
         stmt *numbers_put, *numbers_get;
     } sql;
@@ -140,6 +140,19 @@ enum { OUTCOME_GRANT_RELEASED = 0, OUTCOME_MISSING = -1 };
     X(i64, tls_us)           \
     X(i64, first_byte_us)    \
     X(i64, total_us)
+/* Those that a list of attempts needs. */
+#define RECENT_COLUMNS(F, X) \
+    F(u64, attempt_id)       \
+    X(text, endpoint)        \
+    X(text, event_id)        \
+    X(number, outcome)       \
+    X(i64, http_status)      \
+    X(text, error)           \
+    X(text, reason)          \
+    X(i64, at_ms)            \
+    X(i64, duration_ms)      \
+    X(u64, attempts)         \
+    X(i64, next_ms)
 #define ATTEMPT_COLUMNS(F, X) \
     RESULT_COLUMNS(F, X) DETAIL_COLUMNS(X, X) TIMING_COLUMNS(X, X)
 struct attempt_row {
@@ -156,6 +169,11 @@ bool store_attempt_get(struct store *s, uint64_t n, attempt_row_fn *each,
 /* Oldest first. */
 void store_attempts_of_event(struct store *s, const char *event_id,
                              attempt_row_fn *each, void *self);
+/* The last row; 0: there is none. */
+int64_t store_attempt_last(struct store *s);
+/* Newest first, those after row n, without response, request and timings. */
+void store_attempts_after(struct store *s, int64_t n, attempt_row_fn *each,
+                          void *self);
 /* Delete up to `limit` of the oldest attempts that are from before `before_ms` and whose
  * results up to number `acked` are acknowledged; it looks at `limit` more. Returns how many;
  * *last is the highest number among them. */

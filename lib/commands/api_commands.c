@@ -95,6 +95,36 @@ const struct command_spec command_attempt = {
     .routes = {{"GET", "/attempts/{id}"}},
 };
 
+/* ---- stream ---- */
+
+static const struct value stream_args[] = {
+    TEXT("kinds",
+         "`event`, `attempt` and `alert`, or some of them, with commas between "
+         "them; absent: all",
+         .min = 1, .max = 100),
+    TEXT("workspace", "only what belongs to this workspace", .max = 1024),
+    TEXT("endpoint", "only attempts at this endpoint, and alerts about it",
+         .min = 1, .max = NAME_MAX_BYTES),
+    TEXT("source",
+         "only events from this source, their attempts, and alerts about it",
+         .min = 1, .max = NAME_MAX_BYTES),
+    INTEGER("seconds", "the stream ends after so many; absent: never", .min = 1,
+            .max = 24 * 3600),
+    {0}};
+const struct command_spec command_stream = {
+    .name = "stream",
+    .process = "api",
+    .help =
+        "Server-sent events: events that the sequencer takes, attempts that "
+        "end, and alerts that fire or are resolved, as they happen. "
+        "`Last-Event-ID` resumes a stream.",
+    .args = stream_args,
+    .reply = ANY("reply", "server-sent events"),
+    .role = ROLE_VIEWER,
+    .routes = {{"GET", "/stream"}},
+    .media_type = "text/event-stream",
+};
+
 /* ---- audit ---- */
 
 static const struct value audit_item = OBJECT("row", audit_row, "a row");
@@ -133,10 +163,8 @@ const struct command_spec command_replays = {
     .routes = {{"POST", "/replays"}},
 };
 
-const struct command_spec *const api_commands[] = {&command_endpoint_test,
-                                                   &command_event_read,
-                                                   &command_payload,
-                                                   &command_attempt,
-                                                   &command_audit_list,
-                                                   &command_replays,
-                                                   NULL};
+const struct command_spec *const api_commands[] = {
+    &command_endpoint_test, &command_event_read,
+    &command_payload,       &command_attempt,
+    &command_stream,        &command_audit_list,
+    &command_replays,       NULL};

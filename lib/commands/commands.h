@@ -51,10 +51,12 @@ extern const struct command_spec command_pull_want;
 extern const struct command_spec command_event_types, command_event_type,
     command_event_type_create, command_event_type_change,
     command_event_type_delete, command_event_catalogue;
+extern const struct command_spec command_recent_events;
 
 /* deliverer */
-extern const struct command_spec command_attempts, command_test,
-    command_pull_take, command_pull_ack, command_pull_retry, command_pull_dead;
+extern const struct command_spec command_attempts, command_recent_attempts,
+    command_test, command_pull_take, command_pull_ack, command_pull_retry,
+    command_pull_dead;
 
 /* dlqd */
 extern const struct command_spec command_dlq, command_dlq_show,
@@ -69,6 +71,7 @@ extern const struct command_spec command_console_trace, command_alerts,
 
 /* HTTP only */
 extern const struct command_spec command_endpoint_test, command_event_read,
-    command_payload, command_attempt, command_audit_list, command_replays;
+    command_payload, command_attempt, command_audit_list, command_stream,
+    command_replays;
 
 #endif

@@ -53,8 +53,8 @@ const struct value sent_fields[] = {
     LIST("headers", &sent_header, "in the order in which they were sent"),
     {0}};
 
-static const char *const outcomes[] = {"delivered", "retrying", "dead",
-                                       "released", NULL};
+const char *const attempt_outcomes[] = {"delivered", "retrying", "dead",
+                                        "released", NULL};
 const struct value made_attempt_fields[] = {
     TEXT("endpoint", "the name of the endpoint"),
     INTEGER("n", "the number of the attempt, from 1"),
@@ -63,7 +63,7 @@ const struct value made_attempt_fields[] = {
             .flags = VALUE_NULL),
     TEXT("error", "why it failed; null: it did not", .flags = VALUE_NULL),
     INTEGER("duration_ms", "how long it took"),
-    CHOICE("outcome", outcomes,
+    CHOICE("outcome", attempt_outcomes,
            "released: it was interrupted, or the delivery ended elsewhere"),
     TEXT("reason", "why it had this outcome; null: there is no reason",
          .flags = VALUE_NULL),
@@ -109,6 +109,25 @@ const struct command_spec command_attempts = {
             "deliveries of the event that wait here.",
     .args = attempts_args,
     .reply = OBJECT("reply", attempts_fields, ""),
+    .role = ROLE_VIEWER,
+    .flags = COMMAND_LOCAL,
+};
+
+/* ---- recent_attempts ---- */
+
+static const struct value recent_args[] = {ARGS_RECENT, {0}};
+static const struct value recent_attempt_fields[] = {ATTEMPT_FACTS, {0}};
+static const struct value recent_attempt = OBJECT(
+    "attempt", recent_attempt_fields, "one attempt");
+static const struct value recent_fields[] = {
+    LIST("attempts", &recent_attempt, "oldest first"), FIELDS_RECENT, {0}};
+const struct command_spec command_recent_attempts = {
+    .name = "recent_attempts",
+    .process = "deliverer",
+    .help = "Attempts that ended after a number. For the console, which asks "
+            "while somebody listens to GET /stream.",
+    .args = recent_args,
+    .reply = OBJECT("reply", recent_fields, ""),
     .role = ROLE_VIEWER,
     .flags = COMMAND_LOCAL,
 };
@@ -160,10 +179,8 @@ const struct command_spec command_test = {
     .flags = COMMAND_ACTS | COMMAND_LATER | COMMAND_LOCAL,
 };
 
-const struct command_spec *const deliverer_commands[] = {&command_attempts,
-                                                         &command_test,
-                                                         &command_pull_take,
-                                                         &command_pull_ack,
-                                                         &command_pull_retry,
-                                                         &command_pull_dead,
-                                                         NULL};
+const struct command_spec *const deliverer_commands[] = {
+    &command_attempts,  &command_recent_attempts,
+    &command_test,      &command_pull_take,
+    &command_pull_ack,  &command_pull_retry,
+    &command_pull_dead, NULL};

@@ -575,6 +575,36 @@ const struct command_spec command_alert_event = {
     .flags = COMMAND_LOCAL,
 };
 
+/* ---- recent_events ---- */
+
+static const struct value recent_args[] = {
+    ARGS_RECENT,
+    LIST("ids", &value_id, "events whose workspace and source are wanted, too",
+         .max = 1000),
+    {0}};
+static const struct value recent_of_fields[] = {
+    TEXT("id", "the id of the event"),
+    TEXT("source", "its source"),
+    TEXT("type", "its type"),
+    TEXT("workspace", "its workspace"),
+    {0}};
+static const struct value recent_of = OBJECT("event", recent_of_fields, "");
+static const struct value recent_fields[] = {
+    LIST("events", &event, "oldest first"),
+    FIELDS_RECENT,
+    LIST("of", &recent_of, "the events of `ids` that are stored"),
+    {0}};
+const struct command_spec command_recent_events = {
+    .name = "recent_events",
+    .process = "sequencer",
+    .help = "Events that were taken after a number. For the console, which "
+            "asks while somebody listens to GET /stream.",
+    .args = recent_args,
+    .reply = OBJECT("reply", recent_fields, ""),
+    .role = ROLE_VIEWER,
+    .flags = COMMAND_LOCAL,
+};
+
 const struct command_spec *const sequencer_commands[] = {
     &command_event,
     &command_events,
@@ -604,4 +634,5 @@ const struct command_spec *const sequencer_commands[] = {
     &command_event_type_change,
     &command_event_type_delete,
     &command_event_catalogue,
+    &command_recent_events,
     NULL};

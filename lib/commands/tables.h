@@ -37,6 +37,34 @@
 #define ARG_LIMIT                                                \
     INTEGER("limit", "at most this many", .min = 1, .max = 1000, \
             .otherwise = 100)
+/* What the console asks for GET /stream. */
+#define ARGS_RECENT                                                \
+    TEXT("after",                                                  \
+         "the `last` of the reply before; without it there is no " \
+         "item in the reply",                                      \
+         .min = 1, .max = 20)
+#define FIELDS_RECENT                                                     \
+    TEXT("last", "the `after` of the next request"),                      \
+        BOOL("skipped", "whether there were more than a reply can have; " \
+                        "then it has the newest")
+#define ATTEMPT_FACTS                                                          \
+    TEXT("event_id", "the id of the event"),                                   \
+        TEXT("endpoint", "the name of the endpoint"),                          \
+        INTEGER("n", "the number of the attempt, from 1"),                     \
+        TIME("at", "when it began"),                                           \
+        INTEGER("http_status",                                                 \
+                "the status of the response; null: there was none",            \
+                .flags = VALUE_NULL),                                          \
+        TEXT("error", "why it failed; null: it did not", .flags = VALUE_NULL), \
+        INTEGER("duration_ms", "how long it took"),                            \
+        CHOICE("outcome", attempt_outcomes,                                    \
+               "released: it was interrupted, or the delivery ended "          \
+               "elsewhere"),                                                   \
+        TEXT("reason", "why it had this outcome; null: there is no reason",    \
+             .flags = VALUE_NULL),                                             \
+        TIME("next_attempt_at",                                                \
+             "when the next attempt is due; null: there is none",              \
+             .flags = VALUE_NULL)
 #define ARG_WHO                                                \
     TEXT("who", "the name that the history shows", .max = 128, \
          .flags = VALUE_LOCAL)
@@ -54,6 +82,7 @@ extern const struct value event_trace_fields[];
 extern const struct value timeline_step; /* {"at","process","what"} */
 
 /* deliverer_commands.c: an exchange with an endpoint, an attempt, and a test */
+extern const char *const attempt_outcomes[];
 extern const struct value timing_fields[], sent_fields[], response_fields[],
     made_attempt_fields[], test_fields[];
 

@@ -7,5 +7,7 @@
 
 json_t *events_search(void *self, json_t *args, char why[200]);
 json_t *deliveries_search(void *self, json_t *args, char why[200]);
+/* recent_events.c: the newest events, at most 250. */
+json_t *events_recent(void *self, json_t *args, char why[200]);
 
 #endif

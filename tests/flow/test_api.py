@@ -430,6 +430,8 @@ class Resources(Api):
             for method, operation in methods.items():
                 with self.subTest(f"{method} {path}"):
                     real = path.replace("{", "").replace("}", "")
+                    if path == "/stream":  # else its response does not end
+                        real += "?seconds=1"
                     for role, token in tokens.items():
                         allowed = roles.index(role) >= roles.index(operation["x-grapnel-role"])
                         status = self.call(rig, method.upper(), real, token=token)[0]

@@ -136,7 +136,7 @@ class Hostile(RigTest):
         for says in (b"", b"GET /api/v1/ga", PAUSE + b"X: ", PAUSE + JSON
                      + b"Content-Length: 60000\r\n\r\n{" + b" " * 50000):
             with self.subTest(says[:60]):
-                crowd = [self.connect(rig, says) for _ in range(200)]
+                crowd = [self.connect(rig, says) for _ in range(350)]
                 self.is_well(rig)
                 for s in crowd:
                     s.close()

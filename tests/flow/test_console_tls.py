@@ -161,7 +161,7 @@ class Tls(RigTest):
                      b"\x16\x03\x01\xff\xff" + b"\1" * 70000, b"\0" * 1000,
                      b"\x15\x03\x01\x00\x02\x02\x28"):
             with self.subTest(says[:20]):
-                crowd = [self.crowd_member(rig, says) for _ in range(200)]
+                crowd = [self.crowd_member(rig, says) for _ in range(350)]
                 self.assertTrue(self.is_served(rig, "console"))
                 for s in crowd:
                     s.close()
