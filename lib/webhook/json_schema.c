@@ -2,6 +2,7 @@
 #include "json_schema.h"
 #include "alloc.h"
 #include "json_text.h"
+#include "sha256.h"
 #include "siphash.h"
 #include <math.h>
 #include <stdio.h>
@@ -288,11 +289,12 @@ static const json_t *find_target(const json_t *document, const char *pointer)
     const json_t *at = document;
     char *text = gr_strdup(pointer), *part = text, *end;
 
-    for (char *from = text, *to = text;; from++) { /* %20 */
-        unsigned c;
+    for (char *from = text, *to = text;; from++) {
+        int high = *from == '%' ? hex_digit(from[1]) : -1;
+        int low = high >= 0 ? hex_digit(from[2]) : -1;
 
-        if (*from == '%' && sscanf(from + 1, "%2x", &c) == 1 && c) {
-            *to++ = (char)c;
+        if (low >= 0 && (high || low)) { /* %20 */
+            *to++ = (char)(high * 16 + low);
             from += 2;
         } else if (!(*to++ = *from)) {
             break;

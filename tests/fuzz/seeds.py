@@ -136,7 +136,26 @@ def documents():
     yield b'{"url":"http://a","tls":{"ca":"file:a"},"x":null}'
 
 
+def schemas():
+    whole = {'$defs': {'a': {'type': ['string', 'null'], 'maxLength': 3}, 'b': {'$ref': '#/$defs/a'}},
+             'properties': {'a': {'$ref': '#/$defs/b'}, 'n': {'multipleOf': 0.5, 'minimum': -1}},
+             'items': {'$ref': '#'}, 'prefixItems': [True], 'uniqueItems': True,
+             'contains': {'const': 7}, 'minContains': 0, 'maxContains': 2,
+             'allOf': [{'anyOf': [{'minimum': 1}, {'type': 'object'}, {'type': 'array'}]}],
+             'oneOf': [{'type': 'object'}, {'not': {'type': 'object'}}],
+             'if': {'required': ['a']}, 'then': {'maxProperties': 2}, 'else': {'enum': [1, [2], {}]},
+             'propertyNames': {'minLength': 1}, 'dependentRequired': {'a': ['n']},
+             'additionalProperties': False, 'exclusiveMaximum': 9, 'maxItems': 5}
+    for value in ({'a': 'äöü', 'n': 1.5}, [1, 7, [2]], 1, 'x', None, {'b': 1}):
+        yield json.dumps(whole).encode() + b'\0' + json.dumps(value).encode()
+        for key, v in whole.items():
+            yield json.dumps({key: v, '$defs': whole['$defs']}).encode() + b'\0' + \
+                json.dumps(value).encode()
+    yield b'{"$ref":"#/a~1b%20"}\0' + b'[' * 300
+
+
 SEEDS = {
+    'schema': schemas,
     'documents': documents,
     'wire': golden,
     'metrics': metrics,

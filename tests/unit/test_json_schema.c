@@ -189,6 +189,8 @@ static void what_is_not_checked_is_refused(void **state)
         {"{\"$ref\":\"other.json#/a\"}", "/$ref"},
         {"{\"$ref\":\"#/$defs/none\"}", "/$ref"},
         {"{\"$ref\":\"#anchor\"}", "/$ref"},
+        {"{\"$ref\":\"#/%a\"}", "/$ref"},
+        {"{\"$ref\":\"#/%\"}", "/$ref"},
         {"{\"properties\":{\"a\":{\"$ref\":\"#/enum/0\"}},\"enum\":[{}]}",
          "/properties/a/$ref"},
         {"{\"$ref\":\"#\"}", ""},
