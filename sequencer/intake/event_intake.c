@@ -529,8 +529,7 @@ void intake_operational(struct sequencer *q, const char *id, const char *type,
                         const char *workspace, int hops, json_t *data)
 {
     char reason[EVENT_REASON_BYTES];
-    char *text = NULL;
-    size_t count = 0;
+    char *text;
     struct event_row ev = {.status = EVENT_NEW,
                            .id = id,
                            .source = OPERATIONAL_SOURCE,
@@ -558,8 +557,7 @@ void intake_operational(struct sequencer *q, const char *id, const char *type,
                                      wire_text(text)};
     subject.headers = content.headers;
     subject.body = content.body;
-    subscriptions_ask(q->subscriptions, &subject, &count);
-    if (count) {
+    if (routing_has_endpoints(q, &subject)) {
         ev.n = intake_number(q);
         routing_route(q, &ev, &subject,
                       &(struct routing_options){.content = &content}, &clock,

@@ -10,6 +10,7 @@
 #include "sequencer.h"
 #include "store.h"
 #include "store_order.h"
+#include "workspace_erase.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -144,6 +145,11 @@ static bool note(struct sequencer *q, enum operational_kind kind,
     bool known, limits;
     int i = 0;
 
+    if (workspace_erased(q, wire_text(workspace)) ||
+        workspace_is_erased_label(workspace)) {
+        json_decref(data);
+        return false;
+    }
     buf_init(&key, SUBJECT_BYTES);
     buf_printf(&key, "%s %lld %s", type, (long long)generation, subject);
     published_event_id(id, OPERATIONAL_SOURCE,
@@ -202,7 +208,8 @@ static void end_minute(struct sequencer *q, const struct limit_row *row)
 {
     struct operational_events *o = q->operational;
     enum operational_kind kind = kind_of(row->type);
-    json_t *data = row->left_out && is_wanted(q) && kind < OPERATIONAL_COUNT
+    json_t *data = row->left_out && is_wanted(q) && kind < OPERATIONAL_COUNT &&
+                           !workspace_erased(q, wire_text(row->workspace))
                        ? json_loads(row->data, 0, NULL)
                        : NULL;
 

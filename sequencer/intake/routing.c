@@ -99,6 +99,15 @@ static int add_deliveries(struct sequencer *q, const struct event_row *ev,
     return added;
 }
 
+bool routing_has_endpoints(struct sequencer *q, struct subject *subject)
+{
+    size_t count = 0;
+
+    if (q->subscriptions)
+        subscriptions_ask(q->subscriptions, subject, &count);
+    return count > 0;
+}
+
 int routing_route(struct sequencer *q, struct event_row *ev,
                   struct subject *subject, const struct routing_options *o,
                   struct buf *clock, char reason[EVENT_REASON_BYTES])

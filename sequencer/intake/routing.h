@@ -30,6 +30,8 @@ struct routing_options {
 int routing_route(struct sequencer *q, struct event_row *ev,
                   struct subject *subject, const struct routing_options *o,
                   struct buf *clock, char reason[EVENT_REASON_BYTES]);
+/* Whether any endpoint is subscribed to this event. `subject` has its type and workspace. */
+bool routing_has_endpoints(struct sequencer *q, struct subject *subject);
 /* Add one delivery. `route_order` is the event's; `choice` is that of choice.h, and may be
  * NULL. */
 void routing_add_delivery(struct sequencer *q, struct endpoint *e,
