@@ -285,6 +285,25 @@ static void erase_one(struct dlqd *d, int64_t n)
     dead_letter_fini(&l);
 }
 
+bool dlqd_owns(void *self, const struct erase_step *s, const char *id)
+{
+    struct dlqd *d = self;
+    struct dead_letter l = {0};
+    bool found = store_find(&d->store, wire_text(id), &l);
+
+    if (!found) { /* or one of an event's */
+        store_event(&d->store, id);
+        while (store_event_next(&d->store, &l)) {
+            found = found || erase_is(s, l.workspace);
+            dead_letter_fini(&l);
+        }
+        return found;
+    }
+    found = erase_is(s, l.workspace);
+    dead_letter_fini(&l);
+    return found;
+}
+
 void dlqd_erase(void *self, struct erase_step *s)
 {
     int64_t rows[ERASE_ROWS], found[ERASE_ROWS];

@@ -22,5 +22,6 @@ int dead_letters_purge(struct dlqd *d);
 /* daemon_plan's `erase` (daemon_erase.h): deletes the dead letters of a workspace; a lane that one of them
  * halts continues. self: struct dlqd. */
 erase_fn dlqd_erase;
+erase_owns_fn dlqd_owns;
 
 #endif

@@ -118,6 +118,7 @@ int main(int argc, char **argv)
         .measure = dlqd_measure,
         .reload = dlqd_reload,
         .erase = dlqd_erase,
+        .owns = dlqd_owns,
     };
 
     daemon_start(&d.daemon, &plan, argc, argv);

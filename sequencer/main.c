@@ -358,6 +358,7 @@ int main(int argc, char **argv)
         .priority_inbox = true,
         .commands = commands,
         .jobs = workspace_erase_jobs,
+        .owns = workspace_erase_owns,
         .metrics = metrics,
         .families = families,
         .measure = measure,

@@ -1,5 +1,6 @@
 /* erase: finds the workspace of requests, as the sequencer does, and empties rows of the archive. */
 #include "erase.h"
+#include "headers.h"
 #include "ingress.h"
 #include "profile.h"
 #include "published.h"
@@ -12,7 +13,7 @@ enum {
 };
 
 /* Positions from here on are of refused requests, those below of the archive. */
-#define REJECTS_FROM (1LL << 62)
+#define REJECTS_FROM (1LL << 60)
 
 /* Tells whether a workspace is one of those that are looked for. */
 typedef bool is_erased_fn(const void *arg, const char *workspace);
@@ -165,9 +166,21 @@ struct rejects_step {
     int count;
 };
 
-static bool contains(struct bytes text, const char *name)
+/* A request that cannot be read is found by the name as a JSON text in its body, or as the value
+ * of a header. */
+static bool names_it(struct bytes headers, struct bytes body, const char *name)
 {
-    return name && memmem(text.p, text.n, name, strlen(name));
+    json_t *json = name ? json_string(name) : NULL;
+    char *quoted = json ? json_dumps(json, JSON_ENCODE_ANY) : NULL;
+    bool found = quoted && memmem(body.p, body.n, quoted, strlen(quoted));
+    struct bytes key, value;
+    size_t at = 0;
+
+    while (quoted && !found && headers_next(headers, &at, &key, &value))
+        found = value.n == strlen(name) && memcmp(value.p, name, value.n) == 0;
+    free(quoted);
+    json_decref(json);
+    return found;
 }
 
 static bool on_reject(void *arg, const struct reject_row *row)
@@ -181,10 +194,7 @@ static bool on_reject(void *arg, const struct reject_row *row)
         return true;
     buf_init(&rest, (size_t)t->g->daemon.settings->ingress.max_body_bytes + 1);
     found = row->has_body && store_reject_body(&t->g->store, row->id, &body);
-    /* A request that cannot be read is found by the text of the name. */
-    if (contains(row->headers, t->s->workspace) ||
-        contains(wire_text(row->path), t->s->workspace) ||
-        contains(body, t->s->workspace) ||
+    if (names_it(row->headers, body, t->s->workspace) ||
         (found && *row->source &&
          (request_is(t->g, row->source, row->headers, body, is_this, t->s,
                      &rest) ||

@@ -501,6 +501,11 @@ const struct command_spec command_workspace = {
 
 /* ---- workspace_erase ---- */
 
+/* Not in the audit row, which says who erased it. */
+static const struct value workspace_erase_args[] = {
+    TEXT("workspace", "the name of the workspace", .min = 1,
+         .flags = VALUE_REQUIRED | VALUE_SECRET),
+    {0}};
 const struct command_spec command_workspace_erase = {
     .name = "workspace_erase",
     .process = "sequencer",
@@ -509,7 +514,7 @@ const struct command_spec command_workspace_erase = {
             "refused requests. Numbers, times and counts stay. From then on "
             "its events are refused with 410. The job cannot be cancelled; its "
             "`result` says what still has the data.",
-    .args = workspace_args,
+    .args = workspace_erase_args,
     .reply = OBJECT("reply", job_fields, "the job"),
     .role = ROLE_ADMIN,
     .flags = COMMAND_ACTS,

@@ -76,6 +76,8 @@ struct daemon_plan {
     /* Erases what this process has of a workspace, beside the tables that all have. NULL: there is
      * nothing else. */
     erase_fn *erase;
+    /* For arguments of audit rows that name an event or a dead letter. NULL: none do. */
+    erase_owns_fn *owns;
 };
 
 struct daemon {

@@ -3,6 +3,7 @@
 #include "daemon.h"
 #include "db.h"
 #include "json_text.h"
+#include "wire.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ bool erase_is(const struct erase_step *s, const char *workspace)
 
 /* Runs a statement with one parameter, which need not be prepared for good. */
 static void run(struct daemon *d, struct erase_step *s, const char *sql,
-                const char *text, bool blob)
+                struct bytes parameter)
 {
     sqlite3 *h = db_handle(d->db);
     sqlite3_stmt *q = NULL;
@@ -30,32 +31,53 @@ static void run(struct daemon *d, struct erase_step *s, const char *sql,
         return;
     if (sqlite3_prepare_v2(h, sql, -1, &q, NULL) != SQLITE_OK)
         die(EXIT_SOFTWARE, "%s: %s", sql, sqlite3_errmsg(h));
-    if (blob)
-        bind_blob(q, 1, (struct bytes){text, strlen(text)});
-    else
-        bind_text(q, 1, text);
+    bind_blob(q, 1, parameter);
     db_run(d->db, q);
     s->changed += db_changes(d->db);
     sqlite3_finalize(q);
 }
 
-/* Stored replies, arguments of jobs and messages that were set aside name the workspace as JSON
- * or msgpack does. */
+/* The name as a text of msgpack, in messages that were set aside. */
+static void put_msgpack(struct buf *out, const char *name)
+{
+    size_t n = strlen(name);
+    unsigned char head[3] = {(unsigned char)(0xa0 | n)};
+    size_t head_bytes = 1;
+
+    if (n >= 32 && n < 256) {
+        head[0] = 0xd9;
+        head[1] = (unsigned char)n;
+        head_bytes = 2;
+    } else if (n >= 256) {
+        head[0] = 0xda;
+        head[1] = (unsigned char)(n >> 8);
+        head[2] = (unsigned char)n;
+        head_bytes = 3;
+    }
+    buf_put(out, head, head_bytes);
+    buf_put(out, name, n);
+}
+
+/* Stored replies, arguments of ended jobs, and messages that were set aside. */
 static void erase_common(struct daemon *d, struct erase_step *s)
 {
     json_t *name = json_string(s->workspace);
     char *quoted = json_dumps(name, JSON_ENCODE_ANY | JSON_COMPACT);
     char *field = gr_printf("\"workspace\":%s", quoted);
+    struct buf packed;
 
-    run(d, s, "DELETE FROM idempotency WHERE instr(reply, ?) > 0", field,
-        false);
+    run(d, s, "DELETE FROM idempotency WHERE instr(reply, CAST(? AS TEXT)) > 0",
+        wire_text(field));
     if (d->plan->jobs)
         run(d, s,
             "UPDATE jobs SET args = '{}', last_error = '' WHERE ended_ms > 0 "
-            "AND instr(args, ?) > 0",
-            field, false);
+            "AND instr(args, CAST(? AS TEXT)) > 0",
+            wire_text(field));
+    buf_init(&packed, strlen(s->workspace) + 3);
+    put_msgpack(&packed, s->workspace);
     run(d, s, "DELETE FROM link_unprocessable WHERE instr(bytes, ?) > 0",
-        s->workspace, true);
+        (struct bytes){packed.data, packed.len});
+    buf_fini(&packed);
     free(field);
     free(quoted);
     json_decref(name);
@@ -63,34 +85,86 @@ static void erase_common(struct daemon *d, struct erase_step *s)
 
 /* ---- the audit ---- */
 
-/* Positions from here on are of audit rows. */
+/* Positions below are of audit rows, those from here on of the process's own; after these the rows
+ * are read again, for changes that were made meanwhile. */
+#define OWN_FROM   (1LL << 61)
 #define AUDIT_FROM (3LL << 61)
 enum { AUDIT_ROWS = 500 };
 
-/* Whether the arguments of a change contain the name. */
-static bool names_it(void *self, const char *command, const json_t *args)
-{
-    char *text = args ? json_dumps(args, JSON_COMPACT) : NULL;
-    bool found = text && strstr(text, self);
+struct choosing {
+    struct daemon *d;
+    const struct erase_step *s;
+};
 
-    (void)command;
-    free(text);
-    return found;
+/* Whether a text in it is the name. */
+static bool has_name(const json_t *v, const char *name)
+{
+    const json_t *item;
+    const char *key;
+    size_t i;
+
+    if (json_is_string(v))
+        return name && strcmp(json_string_value(v), name) == 0;
+    json_array_foreach((json_t *)(uintptr_t)v, i, item)
+    {
+        if (has_name(item, name))
+            return true;
+    }
+    json_object_foreach((json_t *)(uintptr_t)v, key, item)
+    {
+        if (has_name(item, name))
+            return true;
+    }
+    return false;
 }
 
-/* Deletes the arguments; the chain of hashes still verifies (acts.h). */
-static void audit_step(struct daemon *d, struct erase_step *s)
+/* The change names the workspace, or an event or a dead letter of it. */
+static bool is_chosen(void *self, const char *command, const json_t *args)
 {
-    int64_t after = s->position - AUDIT_FROM;
-    json_t *name = json_string(s->workspace);
-    char *text = json_dumps(name, JSON_ENCODE_ANY | JSON_COMPACT);
+    static const char *const ids[] = {"id", "event"};
+    struct choosing *c = self;
+    const char *id;
 
-    text[strlen(text) - 1] = 0; /* without the quotes */
-    s->done = !acts_erase_content(d->acts, &after, AUDIT_ROWS, names_it,
-                                  text + 1);
-    s->position = AUDIT_FROM + after;
-    free(text);
-    json_decref(name);
+    (void)command;
+    for (size_t i = 0; c->d->plan->owns && i < COUNT_OF(ids); i++)
+        if ((id = json_string_value(json_object_get(args, ids[i]))) &&
+            c->d->plan->owns(c->d->plan->self, c->s, id))
+            return true;
+    return has_name(args, c->s->workspace);
+}
+
+/* Deletes the arguments of some rows; the chain of hashes still verifies (acts.h). true: all rows
+ * are read. */
+static bool erase_audit(struct daemon *d, struct erase_step *s, int64_t from)
+{
+    struct choosing c = {d, s};
+    int64_t after = s->position - from;
+    bool more = acts_erase_content(d->acts, &after, AUDIT_ROWS, is_chosen, &c);
+
+    s->position = from + after;
+    return !more;
+}
+
+static void erase_rest(struct daemon *d, struct erase_step *s)
+{
+    if (s->position < OWN_FROM) {
+        if (erase_audit(d, s, 0))
+            s->position = OWN_FROM;
+    } else if (s->position < AUDIT_FROM) {
+        s->position -= OWN_FROM;
+        s->done = !d->plan->erase;
+        if (d->plan->erase)
+            d->plan->erase(d->plan->self, s);
+        s->position += OWN_FROM;
+        if (!s->done)
+            return;
+        if (s->workspace)
+            erase_common(d, s);
+        s->position = AUDIT_FROM;
+        s->done = false;
+    } else {
+        s->done = erase_audit(d, s, AUDIT_FROM);
+    }
 }
 
 /* ---- the command ---- */
@@ -102,19 +176,12 @@ static void work(struct daemon *d, struct erase_step *s)
         return;
     }
     db_erasing(d->db);
-    if (s->phase == ERASE_REST && s->position >= AUDIT_FROM) {
-        audit_step(d, s);
-        return;
-    }
-    if (d->plan->erase)
+    if (s->phase == ERASE_REST)
+        erase_rest(d, s);
+    else if (d->plan->erase)
         d->plan->erase(d->plan->self, s);
     else
         s->done = true;
-    if (s->phase == ERASE_REST && s->done && s->workspace) {
-        erase_common(d, s);
-        s->position = AUDIT_FROM;
-        s->done = false;
-    }
 }
 
 json_t *daemon_erase_ask(void *self, json_t *args, char why[200])

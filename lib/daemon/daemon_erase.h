@@ -33,6 +33,10 @@ struct erase_step {
 
 /* What a process does in a phase: daemon_plan's `erase`. `done` is false on entry. */
 typedef void erase_fn(void *self, struct erase_step *s);
+/* daemon_plan's `owns`: whether what has this id (an event, a dead letter) belongs to the workspace,
+ * or did so before it was erased. */
+typedef bool erase_owns_fn(void *self, const struct erase_step *s,
+                           const char *id);
 /* Whether this is the workspace that is erased. */
 bool erase_is(const struct erase_step *s, const char *workspace);
 

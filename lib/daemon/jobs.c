@@ -205,6 +205,20 @@ static void save(struct jobs *j, const struct job *job)
     db_run(j->db, j->save);
 }
 
+static json_t *shown_args(const char *text)
+{
+    json_t *args = object_of(text), *v;
+    const char *name;
+    void *next;
+
+    json_object_foreach_safe(args, next, name, v)
+    {
+        if (*name == '_')
+            json_object_del(args, name);
+    }
+    return args;
+}
+
 static json_t *count_json(int64_t n)
 {
     return n < 0 ? json_null() : json_integer(n);
@@ -215,8 +229,9 @@ static json_t *job_json(const struct jobs *j, const struct job *job)
     return json_pack(
         "{s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:o,s:o,s:o}",
         "id", job->id, "kind", job->kind, "process", j->process, "state",
-        job->state, "args", object_of(job->args), "who", json_text_of(job->who),
-        "created_at", json_time(job->made_ms), "started_at",
+        job->state, "args", shown_args(job->args), "who",
+        json_text_of(job->who), "created_at", json_time(job->made_ms),
+        "started_at",
         job->started_ms ? json_time(job->started_ms) : json_null(), "ended_at",
         job->ended_ms ? json_time(job->ended_ms) : json_null(), "total",
         count_json(job->total), "done", (json_int_t)job->done, "failed",
@@ -237,7 +252,7 @@ static const struct job_kind *kind_of(const struct jobs *j, const char *name)
 static void note_end(struct jobs *j, const struct job *job, int64_t now_ms)
 {
     const struct job_kind *kind = kind_of(j, job->kind);
-    json_t *args = object_of(job->args);
+    json_t *args = shown_args(job->args);
     char *outcome = gr_printf(
         "%s %s: done %" PRId64 ", failed %" PRId64 ", left out %" PRId64 "%s%s",
         job->id, job->state, job->done, job->failed, job->skipped,

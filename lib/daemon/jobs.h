@@ -66,7 +66,8 @@ struct jobs *jobs_open(struct db *db, struct acts *acts, const char *process,
                        const struct job_kind *kinds, void *self);
 void jobs_close(struct jobs *j);
 
-/* In a control_fn: makes a job, which runs from this turn on. `args`: borrowed, at most 64 KiB.
+/* In a control_fn: makes a job, which runs from this turn on. `args`: borrowed, at most 64 KiB; members
+ * whose names begin with _ are only for its steps, and not shown.
  * Returns its description, as `job` has it, the caller's; NULL: too many wait, and `why` says so. */
 json_t *jobs_make(struct jobs *j, const char *kind, const json_t *args,
                   const char *who, int64_t now_ms, char why[200]);

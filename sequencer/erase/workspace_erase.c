@@ -110,7 +110,7 @@ static bool on_name(void *arg, const char *name)
 static const char *name_of(struct erasing *e, const char *hash,
                            const json_t *args)
 {
-    const char *given = json_string_value(json_object_get(args, "workspace"));
+    const char *given = json_string_value(json_object_get(args, "_workspace"));
 
     if (given)
         return given;
@@ -599,11 +599,26 @@ json_t *workspace_erase_ask(void *self, json_t *args, char why[200])
     }
     if (erasures_hash(q->d.erasures, name, hash, why) != GR_OK)
         return NULL;
-    kept = json_pack("{s:s,s:s}", "hash", hash, "workspace", name);
+    kept = json_pack("{s:s,s:s}", "hash", hash, "_workspace", name);
     out = jobs_make(q->d.jobs, "workspace_erase", kept,
                     control_actor(q->d.control), q->d.loop.now_ms, why);
     json_decref(kept);
     return out;
+}
+
+bool workspace_erase_owns(void *self, const struct erase_step *s,
+                          const char *id)
+{
+    struct sequencer *q = self;
+    char label[ERASED_LABEL_BYTES + 1];
+    struct event_row ev = {0};
+    bool found;
+
+    workspace_erased_label(s->hash, label);
+    found = store_event_by_id(q->store, wire_text(id), &ev) &&
+            strcmp(ev.workspace, label) == 0;
+    event_fini(&ev);
+    return found;
 }
 
 void workspace_erase_look(struct sequencer *q)

@@ -9,6 +9,7 @@
 #ifndef SEQUENCER_WORKSPACE_ERASE_H
 #define SEQUENCER_WORKSPACE_ERASE_H
 
+#include "daemon_erase.h"
 #include "jobs.h"
 
 struct sequencer;
@@ -28,6 +29,9 @@ enum { ERASED_LABEL_BYTES = 24 };
 void workspace_erased_label(const char *hash,
                             char label[ERASED_LABEL_BYTES + 1]);
 bool workspace_is_erased_label(const char *workspace);
+
+/* daemon_plan's `owns`. self: struct sequencer. */
+erase_owns_fn workspace_erase_owns;
 
 extern const struct job_kind workspace_erase_jobs[];
 /* Control command workspace_erase. self: struct sequencer. */

@@ -56,8 +56,12 @@ class Erase(RigTest):
             rig.post(body, headers={"X-Plane-Signature": "wrong", "X-Mark": f"{MARK}-{w}"})
         wait_for(lambda: rig.cli("dlq", "stats")[0]["dead"] == 14)
         wait_for(lambda: len(rig.ask("ingress", "rejects")["rejects"]) == 2)
-        letters = rig.ask("dlqd", "dlq", workspace=NAME)["dead_letters"]
-        rig.ask("dlqd", "dlq_resolve", id=letters[0]["id"], note=f"{MARK}-{NAME}")
+        for w in (NAME, "other"):
+            letter, *_ = rig.ask("dlqd", "dlq", workspace=w)["dead_letters"]
+            rig.ask("dlqd", "dlq_resolve", id=letter["id"], note=f"{MARK}-{w}")
+            rig.ask("sequencer", "abandon", event=self.events[w][1], endpoint="slow",
+                    note=f"{MARK}-{w}")
+        wait_for(lambda: rig.cli("dlq", "stats")[0]["dead"] == 14)
         for how in ("ack", "retry"):  # a consumer has ended one, and has another
             status, take = self.call(rig, "POST", "/pull/jobs/take",
                                      {"max": 1, "wait": "5s", "lease": "1s"})
@@ -124,13 +128,26 @@ class Everything(Erase):
             json.dumps({"type": "x", "workspace": NAME, "data": {}}).encode(),
             path="/v1/events", headers={"Authorization": f"Bearer {PRODUCER}"})
         self.assertEqual(status, 410)
+        lines = "\n".join(json.dumps({"type": "x", "workspace": w, "data": {}})
+                          for w in ("other", NAME))
+        status, _, reply = rig.post(lines.encode(), path="/v1/events/batch",
+                                    headers={"Authorization": f"Bearer {PRODUCER}"})
+        self.assertEqual(status, 207)
+        self.assertIn(b'"code":"gone"', reply)
         self.assertEqual(self.found(rig), [])
+        notes = [r["args"].get("note") for r in rig.cli("audit")[0] if r["args"]]
+        self.assertEqual([n for n in notes if n], [f"{MARK}-other"] * 2)
+        self.assertEqual(rig.cli("audit", "verify")[1], 0)
+        # Who erased it, and when, stays.
+        done = [r for r in rig.cli("audit")[0] if r["command"] == "workspace_erase"]
+        self.assertEqual([r["actor"] for r in done], ["token 1 of console.tokens"] * 2)
         # The other workspace continues where it was.
         after = rig.ask("sequencer", "workspace", workspace="other")
-        self.assertEqual(before, after)
+        self.assertEqual(after["sequence"], before["sequence"] + 1)
         self.assertEqual(rig.ask("sequencer", "workspaces")["workspaces"],
                          [after])
-        self.assertEqual(len(rig.ask("dlqd", "dlq", workspace="other")["dead_letters"]), 7)
+        wait_for(lambda: len(rig.ask("dlqd", "dlq", workspace="other")["dead_letters"]) == 8)
+        self.assertEqual(len(rig.ask("ingress", "rejects")["rejects"]), 1)
         for event in self.events["other"]:
             self.assertEqual(rig.ask("ingress", "request", id=event)["id"], event)
         self.assertEqual(self.call(rig, "GET", f"/events/{self.events[NAME][0]}")[1]["workspace"][:7],

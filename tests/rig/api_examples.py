@@ -208,6 +208,8 @@ ACTS = {
     "POST /replays": Act(
         "ingress", "replay", lambda p: ({}, {"since": "1h", "workspace": p.workspace()}),
         effects=lambda p, a: p.jobs("ingress", a["workspace"])),
+    "DELETE /workspaces/{workspace}": Act(
+        "sequencer", "workspace_erase", lambda p: ({"workspace": p.workspace()}, None)),
     "POST /gaps/{id}/close": Act("sequencer", "close_gap", lambda p: ({"id": p.gap()}, NOTE)),
     "POST /alerts/{name}/test": Act("console", "alerts_test", lambda p: ({"name": "ops"}, {})),
     "POST /tokens": Act(
