@@ -607,6 +607,40 @@ const struct command ctl_commands[] = {
         .run = run_alerts_test,
     },
     {
+        .name = "listen",
+        .args = "ENDPOINT",
+        .min = 1,
+        .max = 1,
+        .summary = "forward a pull endpoint's deliveries to a URL",
+        .help =
+            "Takes the deliveries of a pull endpoint (`transport: pull`) "
+            "over the HTTP API, and sends\neach to --forward-to, with the "
+            "headers and the body that a request of Grapnel has. A 2xx\n"
+            "ends the delivery; after any other response it is sent again "
+            "by the endpoint's retry\npolicy, and without a response in 5 "
+            "seconds. Without --forward-to, deliveries are shown and\n"
+            "acknowledged. After Ctrl-C, deliveries that it had taken go to "
+            "the next consumer.\nIt needs no process and no configuration "
+            "on this machine, if --console and a token are given.",
+        .examples =
+            "  grapnel listen jobs --forward-to "
+            "http://localhost:3000/hooks\n"
+            "  grapnel listen jobs --console https://example.com --token "
+            "file:token\n",
+        .options = {{"--forward-to", "URL",
+                     "send each event there (without: only show it)"},
+                    {"--console", "URL",
+                     "the address of the console (that of the configuration)"},
+                    {"--token", "T",
+                     "its token, of the role operator, or file:PATH "
+                     "($GRAPNEL_TOKEN)"},
+                    {"--ca", "FILE",
+                     "the certificate authorities of the console, instead of "
+                     "the system's"},
+                    {"--bodies", NULL, "show headers and bodies, too"}},
+        .run = run_listen,
+    },
+    {
         .name = "tokens",
         .args = "",
         .summary = "list the tokens of the HTTP API",

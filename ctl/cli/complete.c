@@ -49,6 +49,10 @@ static const struct {
     {"--simulate", WORDS_FREE, NULL},
     {"--id", WORDS_FREE, NULL},
     {"--head", WORDS_FREE, NULL},
+    {"--forward-to", WORDS_FREE, NULL},
+    {"--console", WORDS_FREE, NULL},
+    {"--token", WORDS_FREE, NULL},
+    {"--ca", WORDS_FILE, NULL},
 };
 
 static const struct {
@@ -66,6 +70,7 @@ static const struct {
     {"endpoints pause", WORDS_ENDPOINT},
     {"endpoints resume", WORDS_ENDPOINT},
     {"endpoints test", WORDS_ENDPOINT},
+    {"listen", WORDS_ENDPOINT},
     {"retry", WORDS_EVENT},
     {"abandon", WORDS_EVENT},
     {"resend", WORDS_EVENT},
