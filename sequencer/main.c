@@ -18,6 +18,7 @@
 #include "event_trace.h"
 #include "event_types.h"
 #include "log.h"
+#include "managed_commands.h"
 #include "measure.h"
 #include "operational_events.h"
 #include "replay.h"
@@ -202,6 +203,11 @@ static const struct control_command commands[] = {
     {&command_endpoints, endpoints_show},
     {&command_endpoint_pause, endpoints_pause},
     {&command_endpoint_resume, endpoints_resume},
+    {&command_endpoint_create, managed_create_command},
+    {&command_endpoint_change, managed_change_command},
+    {&command_endpoint_rotate, managed_rotate_command},
+    {&command_endpoint_delete, managed_delete_command},
+    {&command_endpoint_secrets, managed_secrets_command},
     {&command_retry, actions_retry},
     {&command_abandon, actions_abandon},
     {&command_facts, replay_facts},

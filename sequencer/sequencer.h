@@ -77,6 +77,7 @@ struct sequencer {
     struct keys *keys;
     struct tokens *tokens;
     struct erasing *erasing;
+    struct managed *managed;
     struct streams *streams;
     struct watermarks *watermarks;
     struct operational_events *operational;
@@ -91,11 +92,12 @@ struct sequencer {
     struct subscriptions *subscriptions;
     struct deliverer_peer **deliverers;
     size_t deliverer_count;
-    bool assign;          /* an endpoint may need another owner */
-    bool configure;       /* endpoints are to be matched with the settings */
-    bool granted_pending; /* a `granted` is to be sent */
-    int64_t started_ms;   /* mono */
-    int64_t longest_ms;   /* the longest timeout of the settings */
+    bool assign;             /* an endpoint may need another owner */
+    bool configure;          /* endpoints are to be matched with the settings */
+    bool granted_pending;    /* a `granted` is to be sent */
+    int64_t started_ms;      /* mono */
+    int64_t longest_ms;      /* the longest timeout of the settings */
+    int64_t longest_wait_ms; /* the longest wait of any retry policy */
     /* mono: no attempt under a longer one can run any more */
     int64_t shorten_ms;
     int64_t silence_ms; /* a grant ends so long after our last heartbeat_ack */

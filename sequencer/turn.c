@@ -8,6 +8,7 @@
 #include "event_types.h"
 #include "keys.h"
 #include "log.h"
+#include "managed_endpoints.h"
 #include "operational_events.h"
 #include "replay.h"
 #include "search_filters.h"
@@ -188,6 +189,7 @@ int sequencer_work(void *self)
         order_ms = 0;
     watermarks_set_due(q->watermarks, streams_due(q->streams));
     q->metrics[METRIC_BUFFERED] = streams_buffered(q->streams);
+    managed_work(q);
     wait_ms = grants_work(q);
     dispatch_damaged(q);
     watch_work(q);
@@ -249,6 +251,7 @@ void sequencer_open(void *self)
     q->operational = operational_events_open(q->d.db);
     q->erasing = workspace_erase_open(q);
     q->event_types = event_types_open(q->d.db);
+    q->managed = managed_open(q->d.db);
     q->watermarks = watermarks_open(q);
     q->streams = streams_open(q);
     read_next_event(q);
@@ -307,6 +310,7 @@ void sequencer_close(void *self)
     operational_events_close(q->operational);
     workspace_erase_close(q->erasing);
     tokens_close(q->tokens);
+    managed_close(q->managed);
     keys_close(q->keys);
     store_order_close(q->order);
     search_filters_close(q->search_filters);

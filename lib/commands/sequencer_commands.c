@@ -158,40 +158,88 @@ static const struct value halted_fields[] = {
          "the dead letter that halts it: retry, resolve or discard it"),
     {0}};
 static const struct value halted = OBJECT("lane", halted_fields, "one lane");
-static const struct value endpoint_fields[] = {
-    TEXT("name", "its name"),
-    CHOICE("state", endpoint_states,
-           "held: it refuses every event, and gets one attempt at a time; "
-           "off: `enabled: false`; removed: no longer in the configuration"),
-    TIME("since", "since when it is paused, disabled or held; null: it is not",
+static const char *const endpoint_managers[] = {"file", "api", NULL};
+#define ENDPOINT_FIELDS                                                        \
+    TEXT("name", "its name; the id of one that was made at run time"),         \
+        CHOICE(                                                                \
+            "state", endpoint_states,                                          \
+            "held: it refuses every event, and gets one attempt at a time; "   \
+            "off: `enabled: false`; removed: no longer in the configuration"), \
+        TIME("since",                                                          \
+             "since when it is paused, disabled or held; null: it is not",     \
+             .flags = VALUE_NULL),                                             \
+        TEXT("reason", "why it is paused, disabled or held; null: it is not",  \
+             .flags = VALUE_NULL),                                             \
+        TIME("failing_since",                                                  \
+             "since when all of its attempts fail; null: they do not",         \
+             .flags = VALUE_NULL),                                             \
+        CHOICE("ordered", endpoint_orders,                                     \
+               "which deliveries are made one at a time: none, those of one "  \
+               "workspace, or all"),                                           \
+        TEXT("owner", "the deliverer that sends to it; null: there is none",   \
+             .flags = VALUE_NULL),                                             \
+        INTEGER("in_flight", "deliveries that its deliverer has"),             \
+        INTEGER("waiting", "deliveries that wait, counted up to 10,000"),      \
+        BOOL("waiting_more", "whether more than those may wait"),              \
+        INTEGER("retrying", "deliveries that are scheduled for a retry, "      \
+                            "counted up to 10,000"),                           \
+        INTEGER("halted_lanes", "how many lanes a dead letter halts"),         \
+        NUMBER("failing_seconds", "for how long it has failed, without the "   \
+                                  "time while it was paused"),                 \
+        NUMBER("success_rate",                                                 \
+               "the share of attempts that delivered in the last minutes, "    \
+               "from 0 "                                                       \
+               "to 1; null: there were none",                                  \
+               .flags = VALUE_NULL),                                           \
+        NUMBER("latency_ms",                                                   \
+               "the mean duration of attempts that delivered in the last "     \
+               "minutes; "                                                     \
+               "null: there were none",                                        \
+               .flags = VALUE_NULL),                                           \
+        LIST("halted", &halted, "the oldest 100 halted lanes", .max = 100),    \
+        CHOICE("managed_by", endpoint_managers,                                \
+               "file: by grapnel.yaml; api: it was made at run time; null: "   \
+               "it is "                                                        \
+               "removed",                                                      \
+               .flags = VALUE_NULL),                                           \
+        INTEGER("version",                                                     \
+                "of its settings; null: it was not made at run time. HTTP "    \
+                "shows it "                                                    \
+                "as `ETag`, too",                                              \
+                .flags = VALUE_NULL),                                          \
+        TEXT("description", "what it is for; null: not given",                 \
+             .flags = VALUE_NULL),                                             \
+        TEXT(                                                                  \
+            "workspace",                                                       \
+            "the only workspace whose events it gets; null: it gets those of " \
+            "several or all, or is in grapnel.yaml",                           \
+            .flags = VALUE_NULL),                                              \
+        TIME("created_at", "when it was made; null: not at run time",          \
+             .flags = VALUE_NULL),                                             \
+        TEXT("created_by", "who made it; null: not at run time",               \
+             .flags = VALUE_NULL),                                             \
+        TIME("changed_at",                                                     \
+             "when its settings last changed; null: not at run time",          \
+             .flags = VALUE_NULL),                                             \
+        ANY("settings", "its settings, without those that have their "         \
+                        "defaults; \"…\" stands "                            \
+                        "for a secret")
+
+static const struct value endpoint_fields[] = {ENDPOINT_FIELDS, {0}};
+#define CHANGED_FIELDS                                                       \
+    ENDPOINT_FIELDS,                                                         \
+        INTEGER("effective_from",                                            \
+                "the number of the first event that it concerns"),           \
+        TEXT("secret",                                                       \
+             "the new signing secret, which is shown only here; null: none " \
+             "was made",                                                     \
+             .flags = VALUE_NULL | VALUE_SECRET)
+const struct value endpoint_changed_fields[] = {CHANGED_FIELDS, {0}};
+const struct value endpoint_rotated_fields[] = {
+    CHANGED_FIELDS,
+    TIME("old_secrets_end_at",
+         "when requests are no longer signed with the old ones; null: at once",
          .flags = VALUE_NULL),
-    TEXT("reason", "why it is paused, disabled or held; null: it is not",
-         .flags = VALUE_NULL),
-    TIME("failing_since",
-         "since when all of its attempts fail; null: they do not",
-         .flags = VALUE_NULL),
-    CHOICE("ordered", endpoint_orders,
-           "which deliveries are made one at a time: none, those of one "
-           "workspace, or all"),
-    TEXT("owner", "the deliverer that sends to it; null: there is none",
-         .flags = VALUE_NULL),
-    INTEGER("in_flight", "deliveries that its deliverer has"),
-    INTEGER("waiting", "deliveries that wait, counted up to 10,000"),
-    BOOL("waiting_more", "whether more than those may wait"),
-    INTEGER("retrying",
-            "deliveries that are scheduled for a retry, counted up to 10,000"),
-    INTEGER("halted_lanes", "how many lanes a dead letter halts"),
-    NUMBER("failing_seconds",
-           "for how long it has failed, without the time while it was paused"),
-    NUMBER("success_rate",
-           "the share of attempts that delivered in the last minutes, from 0 "
-           "to 1; null: there were none",
-           .flags = VALUE_NULL),
-    NUMBER("latency_ms",
-           "the mean duration of attempts that delivered in the last minutes; "
-           "null: there were none",
-           .flags = VALUE_NULL),
-    LIST("halted", &halted, "the oldest 100 halted lanes", .max = 100),
     {0}};
 static const struct value endpoint = OBJECT("endpoint", endpoint_fields,
                                             "one endpoint");
@@ -210,6 +258,9 @@ const struct command_spec command_endpoint = {
 /* ---- endpoints ---- */
 
 static const struct value endpoints_args[] = {
+    TEXT("workspace",
+         "made at run time, and only for the events of this workspace",
+         .min = 1, .max = TEXT_MAX_BYTES),
     ARG_LIMIT,
     TEXT("after", "the `next` of the page before", .min = 1, .max = 20),
     {0}};
@@ -618,6 +669,11 @@ const struct command_spec *const sequencer_commands[] = {
     &command_endpoints,
     &command_endpoint_pause,
     &command_endpoint_resume,
+    &command_endpoint_create,
+    &command_endpoint_change,
+    &command_endpoint_rotate,
+    &command_endpoint_delete,
+    &command_endpoint_secrets,
     &command_retry,
     &command_abandon,
     &command_facts,

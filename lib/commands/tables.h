@@ -86,6 +86,9 @@ extern const char *const attempt_outcomes[];
 extern const struct value timing_fields[], sent_fields[], response_fields[],
     made_attempt_fields[], test_fields[];
 
+/* sequencer_commands.c: an endpoint after a change, and after a rotation */
+extern const struct value endpoint_changed_fields[], endpoint_rotated_fields[];
+
 /* act_commands.c */
 extern const struct value audit_row[];
 

@@ -24,7 +24,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { DB_STATEMENTS_MAX = 256, DB_BUSY_MS = 5000 };
+enum { DB_STATEMENTS_MAX = 512, DB_BUSY_MS = 5000 };
 
 struct db {
     sqlite3 *h;

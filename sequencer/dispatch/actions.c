@@ -59,13 +59,13 @@ static struct prospect prospect_of(struct sequencer *q,
 {
     struct prospect p = {.result = "queued"};
 
-    if (!e->settings) {
+    if (!endpoint_is_configured(e)) {
         p.result = "removed";
         snprintf(p.why, sizeof p.why,
                  "%s is no longer in the configuration: the delivery becomes a "
                  "dead letter",
                  e->name);
-    } else if (!e->settings->enabled) {
+    } else if (e->settings && !e->settings->enabled) {
         p.result = "off";
         snprintf(
             p.why, sizeof p.why,

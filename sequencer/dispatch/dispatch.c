@@ -123,7 +123,8 @@ static bool has_deliveries_to_send(const struct sequencer *q,
 {
     return (e->sweeping && !e->revoking) ||
            (e->laning != SETTLED && !e->revoking && e->settings) ||
-           (e->waiting && (has_capacity(q, e) || (!e->settings && !e->grant)));
+           (e->waiting &&
+            (has_capacity(q, e) || (!endpoint_is_configured(e) && !e->grant)));
 }
 
 static int serve(struct sequencer *q, struct endpoint *e, int max)
@@ -134,7 +135,7 @@ static int serve(struct sequencer *q, struct endpoint *e, int max)
         n += sweep(q, e, max);
     if (n < max && e->laning != SETTLED && e->settings)
         n += lanes_work(q, e, max - n);
-    if (n < max && e->waiting && !e->settings && !e->grant)
+    if (n < max && e->waiting && !endpoint_is_configured(e) && !e->grant)
         n += dead_letter_waiting(q, e, max - n);
     else if (n < max && e->waiting && has_capacity(q, e))
         n += dispatch_lanes(q, e, max - n);

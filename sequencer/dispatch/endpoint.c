@@ -1,7 +1,7 @@
 /* endpoint: the rows of `endpoints`, and whether attempts are made for an endpoint.
  *
  *   from      to        when
- *   ACTIVE    PAUSED    an operator pauses it
+ *   ACTIVE    PAUSED    an operator pauses it, or its settings cannot be used
  *   ACTIVE    DISABLED  it responded 410, or failed for too long
  *   ACTIVE    HELD      its deliverer holds it: it worked before, and refuses every event now
  *   HELD      ACTIVE    it accepts an event again, or an operator resumes it
@@ -19,6 +19,7 @@
 #include "clock.h"
 #include "endpoint_config.h"
 #include "log.h"
+#include "managed_endpoints.h"
 #include "operational_events.h"
 #include "sequencer.h"
 #include "states.h"
@@ -57,8 +58,8 @@ static const struct states endpoint_states = {"endpoint", endpoint_table,
 
 const char *endpoint_state_name(const struct endpoint *e)
 {
-    return !e->settings ? "removed"
-           : !e->settings->enabled
+    return !endpoint_is_configured(e) ? "removed"
+           : e->settings && !e->settings->enabled
                ? "off"
                : states_name(&endpoint_states, (int)e->state);
 }
@@ -68,9 +69,15 @@ bool endpoint_is_stopped(const struct endpoint *e)
     return e->state == ENDPOINT_PAUSED || e->state == ENDPOINT_DISABLED;
 }
 
+bool endpoint_is_configured(const struct endpoint *e)
+{
+    return e->settings || e->managed;
+}
+
 bool endpoint_is_on(const struct endpoint *e)
 {
-    return e->settings && e->settings->enabled && !endpoint_is_stopped(e);
+    return (e->settings ? e->settings->enabled : e->managed) &&
+           !endpoint_is_stopped(e);
 }
 
 static void set_why(struct endpoint *e, const char *why)
@@ -181,6 +188,18 @@ void endpoint_resume(struct sequencer *q, struct endpoint *e, const char *who)
     move(q, e, ENDPOINT_ACTIVE, 0, "");
     note_action(q, e, "resumed by ", who);
     log_info(NULL, "an endpoint is resumed", LS("endpoint", e->name));
+}
+
+void endpoint_stop(struct sequencer *q, struct endpoint *e, const char *why)
+{
+    if (endpoint_is_stopped(e))
+        return;
+    move(q, e, ENDPOINT_PAUSED, q->d.loop.now_ms, why);
+    note_action(q, e, "paused: ", why);
+    log_error(NULL,
+              "the settings of an endpoint cannot be used; it is paused until "
+              "`grapnel endpoints resume`",
+              LS("endpoint", e->name), LS("error", why));
 }
 
 void endpoint_disable(struct sequencer *q, struct endpoint *e,
@@ -392,7 +411,7 @@ struct endpoint *endpoint_adopt(struct sequencer *q, const char *name)
 {
     struct endpoint *e = endpoint_find_or_add(q, name);
 
-    if (!e->settings)
+    if (!endpoint_is_configured(e))
         endpoint_note_gone(q, e);
     return e;
 }
@@ -460,6 +479,7 @@ void endpoints_load(struct sequencer *q)
 
     q->halts = 0;
     store_endpoints(q->store, on_endpoint_row, q);
+    managed_load(q);
     while ((halted = store_halted_endpoint(q->lanes, halted)) != 0) {
         struct endpoint *e = endpoint_by_id(q, halted);
 
@@ -479,7 +499,10 @@ void endpoints_load(struct sequencer *q)
 
 void endpoints_unload(struct sequencer *q)
 {
+    managed_unload(q);
     for (size_t i = 0; i < q->endpoint_count; i++) {
+        if (q->endpoints[i].managed)
+            managed_sleep(&q->endpoints[i]);
         buf_fini(&q->endpoints[i].encoded_config);
         free(q->endpoints[i].minutes);
         free(q->endpoints[i].why);
@@ -527,8 +550,9 @@ static bool is_awake(const struct endpoint *e)
         (e->settings && e->laning != SETTLED))
         return true;
     if (endpoint_is_on(e))
-        return e->waiting || !e->grant;
-    return e->waiting && !e->settings; /* they become dead letters */
+        return e->waiting || (!e->grant && !e->managed);
+    /* The waiting deliveries of a removed one become dead letters. */
+    return e->waiting && !endpoint_is_configured(e);
 }
 
 void endpoints_save(struct sequencer *q)
@@ -543,8 +567,12 @@ void endpoints_save(struct sequencer *q)
             e->failing_saved_ms = e->failing_for_ms;
             save(q, e);
         }
-        if (!is_awake(e))
-            endpoint_list_drop(q, e, ENDPOINTS_AWAKE);
+        if (is_awake(e))
+            continue;
+        endpoint_list_drop(q, e, ENDPOINTS_AWAKE);
+        e->idle_since_ms = q->d.loop.mono_ms;
+        if (e->managed && !e->grant)
+            managed_sleep(e);
     }
     q->metrics[METRIC_LANES_HALTED] = q->halts;
 }

@@ -63,7 +63,9 @@ struct endpoint {
     int64_t id;
     char name[NAME_MAX_BYTES + 1];
     uint32_t at[ENDPOINT_LISTS]; /* its place in each list, and 1; 0: none */
-    const struct endpoint_settings *settings; /* NULL: removed */
+    /* NULL: it is removed, or it is managed and idle */
+    const struct endpoint_settings *settings;
+    bool managed; /* made at run time (managed_endpoints.h), and not deleted */
     /* removed: no later event has a delivery; 0: it is not removed */
     int64_t gone_after;
     struct deliverer_peer *owner;
@@ -106,8 +108,9 @@ struct endpoint {
     /* Wall: when a pause, a hold or a halt last ended; 0: never. Events accepted before
      * that may have waited for it, so no latency is measured for them. */
     int64_t resumed_ms;
-    bool was_off; /* in this start it had `enabled: false` */
-    bool changed; /* its row is to be written at the end of the turn */
+    int64_t idle_since_ms; /* mono: it left ENDPOINTS_AWAKE */
+    bool was_off;          /* in this start it had `enabled: false` */
+    bool changed;          /* its row is to be written at the end of the turn */
     struct tally_minute *minutes; /* MINUTES_KEPT; NULL: no result yet */
 };
 
@@ -135,7 +138,8 @@ void endpoints_save(struct sequencer *q);
 
 /* ---- lists ---- */
 
-/* It may have something to do: the present turn, or the next one, looks at it. */
+/* It may have something to do: the present turn, or the next one, looks at it. The settings of
+ * a managed endpoint are in memory then, if they can be used. */
 void endpoint_wake(struct sequencer *q, struct endpoint *e);
 /* Puts it into a list, or takes it out; both may be repeated. While a list is walked from its
  * end to its beginning, the present endpoint may be taken out. */
@@ -148,6 +152,8 @@ struct endpoint *endpoint_listed(const struct sequencer *q,
 
 /* ---- are attempts made? ---- */
 
+/* It is in the file, or was made at run time; else it is removed. */
+bool endpoint_is_configured(const struct endpoint *e);
 /* It is configured, and neither paused nor disabled. */
 bool endpoint_is_on(const struct endpoint *e);
 /* Paused or disabled. */
@@ -163,6 +169,9 @@ int64_t endpoint_waits_since_ms(const struct endpoint *e);
 /* An operator's actions; without effect if the endpoint is in that state already. */
 void endpoint_pause(struct sequencer *q, struct endpoint *e, const char *who);
 void endpoint_resume(struct sequencer *q, struct endpoint *e, const char *who);
+/* It cannot be used until an operator has mended something and resumes it; `why` is a
+ * sentence. */
+void endpoint_stop(struct sequencer *q, struct endpoint *e, const char *why);
 /* `reason`: a word for the log; `why`: a sentence. */
 void endpoint_disable(struct sequencer *q, struct endpoint *e,
                       const char *reason, const char *why);

@@ -2,6 +2,7 @@
  * stopped, so that a turn need not look at all endpoints. */
 #include "alloc.h"
 #include "endpoint.h"
+#include "managed_endpoints.h"
 #include "sequencer.h"
 
 enum { FIRST_CAPACITY = 16 };
@@ -45,4 +46,7 @@ struct endpoint *endpoint_listed(const struct sequencer *q,
 void endpoint_wake(struct sequencer *q, struct endpoint *e)
 {
     endpoint_list_put(q, e, ENDPOINTS_AWAKE);
+    /* Before sequencer_begin() the settings are about to change. */
+    if (e->managed && !e->settings && !endpoint_is_stopped(e) && !q->configure)
+        managed_wake(q, e);
 }

@@ -6,6 +6,7 @@
  *   longest attempt and a margin, counted from our last heartbeat_ack; or when its owner
  *   loses its disk
  *   a deliverer begins no attempt under a grant that was not confirmed within its lease */
+#include "grants.h"
 #include "backoff.h"
 #include "clock.h"
 #include "endpoint_config.h"
@@ -13,6 +14,7 @@
 #include "lanes.h"
 #include "le64.h"
 #include "log.h"
+#include "managed_endpoints.h"
 #include "owner.h"
 #include "retry_choice.h"
 #include "sequencer.h"
@@ -198,24 +200,34 @@ static void give_grant(struct sequencer *q, struct endpoint *e,
              LS("deliverer", d->name));
 }
 
-/* Grant each endpoint without an owner; move endpoints to new deliverers by their hash. */
-static void assign(struct sequencer *q)
+/* Grant each endpoint without an owner that has something to do; one of the file always. Returns
+ * how many have none. */
+static int64_t grant_unowned(struct sequencer *q)
 {
-    size_t before = q->lists[ENDPOINTS_GRANTED].count;
-    bool waiting = false;
+    int64_t unowned = 0;
 
     for (size_t i = 0; i < q->lists[ENDPOINTS_AWAKE].count; i++) {
         struct endpoint *e = endpoint_listed(q, ENDPOINTS_AWAKE, i);
         struct deliverer_peer *d;
 
-        if (e->grant || !endpoint_is_on(e))
+        if (e->grant || !endpoint_is_on(e) || !e->settings ||
+            (e->managed && !e->waiting))
             continue;
         d = best_owner(q, e, 0);
         if (d)
             give_grant(q, e, d);
-        waiting = waiting || !e->grant;
+        unowned += !e->grant;
     }
-    for (size_t i = 0; i < before; i++) {
+    return unowned;
+}
+
+/* Move endpoints to new deliverers by their hash. */
+static void rebalance(struct sequencer *q)
+{
+    size_t count = q->lists[ENDPOINTS_GRANTED].count;
+    bool waiting = false;
+
+    for (size_t i = 0; i < count; i++) {
         struct endpoint *e = endpoint_listed(q, ENDPOINTS_GRANTED, i);
         struct deliverer_peer *d;
 
@@ -266,7 +278,7 @@ static void judge_silence(struct sequencer *q)
 
 int grants_work(struct sequencer *q)
 {
-    int64_t unowned = 0, here = 0;
+    int64_t here = 0;
 
     judge_silence(q);
     /* Once no attempt that began under the old, longer timeout can still run, use the present
@@ -278,15 +290,10 @@ int grants_work(struct sequencer *q)
     }
     revoke(q);
     if (q->assign)
-        assign(q);
-    for (size_t i = 0; i < q->lists[ENDPOINTS_AWAKE].count; i++) {
-        const struct endpoint *e = endpoint_listed(q, ENDPOINTS_AWAKE, i);
-
-        unowned += endpoint_is_on(e) && !e->grant;
-    }
+        rebalance(q);
+    q->metrics[METRIC_ENDPOINTS_UNOWNED] = grant_unowned(q);
     for (size_t i = 0; i < q->deliverer_count; i++)
         here += deliverer_is_here(q, q->deliverers[i]);
-    q->metrics[METRIC_ENDPOINTS_UNOWNED] = unowned;
     q->metrics[METRIC_DELIVERERS] = here;
     return CLOSER_LOOK_MS;
 }
@@ -310,8 +317,11 @@ static void keep_longest(struct sequencer *q, int64_t longest_ms)
 
 void grants_forget_settings(struct sequencer *q)
 {
-    for (size_t i = 0; i < q->endpoint_count; i++)
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        if (q->endpoints[i].managed)
+            managed_sleep(&q->endpoints[i]);
         q->endpoints[i].settings = NULL;
+    }
     subscriptions_free(q->subscriptions);
     q->subscriptions = NULL;
     q->configure = true;
@@ -367,14 +377,34 @@ static int64_t longest_attempt(const struct sequencer *q,
     return longest_ms;
 }
 
-/* Give each endpoint its settings, and index the subscriptions. Returns the longest timeout of
+void grants_encode_config(struct sequencer *q, struct endpoint *e)
+{
+    buf_reset(&e->encoded_config); /* all that its deliverer needs */
+    endpoint_config_encode(
+        e->settings, takes_choices(q, e->settings) ? q->longest_wait_ms : 0,
+        &e->encoded_config);
+}
+
+bool grants_config_differs(const struct sequencer *q, const struct endpoint *e)
+{
+    return digest_of(q, e) != e->config;
+}
+
+void grants_allow_longer(struct sequencer *q, int64_t longest_ms)
+{
+    if (longest_ms > q->longest_ms)
+        keep_longest(q, longest_ms);
+}
+
+/* Give each endpoint of the file its settings, and index the subscriptions. Returns the longest timeout of
  * all. */
 static int64_t apply_settings(struct sequencer *q, const struct settings *s)
 {
     int64_t longest_ms = LONGEST_MIN_MS, attempt_ms;
-    int64_t wait_ms = look_at_policies(q, s);
     size_t all = s->endpoint_count + s->backfill_count;
     size_t *slots = gr_alloc(all * sizeof *slots);
+
+    q->longest_wait_ms = look_at_policies(q, s);
 
     for (size_t i = 0; i < all; i++) {
         const struct endpoint_settings *es =
@@ -387,9 +417,7 @@ static int64_t apply_settings(struct sequencer *q, const struct settings *s)
             endpoint_changed(q, e);
         e->gone_after = 0;
         slots[i] = (size_t)(e - q->endpoints);
-        buf_reset(&e->encoded_config); /* all that its deliverer needs */
-        endpoint_config_encode(es, takes_choices(q, es) ? wait_ms : 0,
-                               &e->encoded_config);
+        grants_encode_config(q, e);
         attempt_ms = longest_attempt(q, s, es);
         if (attempt_ms > longest_ms)
             longest_ms = attempt_ms;
@@ -401,21 +429,35 @@ static int64_t apply_settings(struct sequencer *q, const struct settings *s)
 
 void grants_configure(struct sequencer *q, const struct settings *s)
 {
+    int64_t longest_ms;
+
     if (endpoints_forget_gone(q))
         grants_undo(q);
     grants_forget_settings(q);
     note_choices(q, s);
-    keep_longest(q, apply_settings(q, s));
+    longest_ms = apply_settings(q, s);
+    managed_configure(q);
+    if (managed_longest_ms(q) > longest_ms)
+        longest_ms = managed_longest_ms(q);
+    keep_longest(q, longest_ms);
+    q->configure = false;
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
 
+        /* Its settings are read when it wakes. */
+        if (e->managed && !e->at[ENDPOINTS_AWAKE] && !e->grant)
+            continue;
         e->waiting = true;
         endpoint_wake(q, e);
         if (e->was_off && e->settings && e->settings->enabled)
             endpoint_resumed(q, e);
         e->was_off = e->settings && !e->settings->enabled;
-        if (!e->settings && !e->gone_after)
+        if (!endpoint_is_configured(e) && !e->gone_after)
             endpoint_note_gone(q, e);
+        if (e->managed) {
+            e->revoke = e->revoke || (e->grant && !endpoint_is_on(e));
+            continue;
+        }
         lanes_configure(q, e);
         if (!e->settings || !e->settings->guard)
             endpoint_end_hold(q, e);
@@ -423,16 +465,15 @@ void grants_configure(struct sequencer *q, const struct settings *s)
             e->revoke = true;
     }
     q->assign = true;
-    q->configure = false;
 }
 
 /* ---- a start, and a rolled back turn ---- */
 
 void grants_open(struct sequencer *q)
 {
+    q->configure = true;
     deliverers_load(q);
     endpoints_load(q);
-    q->configure = true;
 }
 
 /* Read endpoints and the database id of each deliverer from disk again, so that a changed id

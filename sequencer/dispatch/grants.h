@@ -20,6 +20,12 @@ void grants_undo(struct sequencer *q);
 /* After a start or a reload: give each endpoint its settings. The grant of an endpoint whose
  * configuration changed is to be revoked; the next grant carries the new one. */
 void grants_configure(struct sequencer *q, const struct settings *s);
+/* e->encoded_config, of e->settings. */
+void grants_encode_config(struct sequencer *q, struct endpoint *e);
+/* Whether its deliverer has another configuration than that. */
+bool grants_config_differs(const struct sequencer *q, const struct endpoint *e);
+/* From now on an attempt may take this long (ms). */
+void grants_allow_longer(struct sequencer *q, int64_t longest_ms);
 /* The settings are about to be replaced: drop all pointers to them. */
 void grants_forget_settings(struct sequencer *q);
 /* Once a turn. Returns how long it may sleep (ms). */

@@ -5,6 +5,7 @@
 #include "event_intake.h"
 #include "hops.h"
 #include "json_text.h"
+#include "managed_endpoints.h"
 #include "published.h"
 #include "row.h"
 #include "sequencer.h"
@@ -94,7 +95,8 @@ void operational_events_close(struct operational_events *o)
 
 static bool is_wanted(const struct sequencer *q)
 {
-    return q->subscriptions && subscriptions_operational(q->subscriptions);
+    return managed_operational(q) ||
+           (q->subscriptions && subscriptions_operational(q->subscriptions));
 }
 
 void operational_cause(struct sequencer *q, struct bytes headers)

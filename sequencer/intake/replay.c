@@ -8,6 +8,7 @@
 #include "json_text.h"
 #include "lanes.h"
 #include "log.h"
+#include "managed_endpoints.h"
 #include "publication.h"
 #include "route.h"
 #include "show_endpoints.h"
@@ -131,6 +132,13 @@ static void add_subscribed(struct reopening *a, const struct publication *u,
     for (size_t i = 0; i < count; i++)
         if (!u->is || published_for(&u->p, q->endpoints[subscribed[i]].name))
             add_id(all, q->endpoints[subscribed[i]].id);
+    if (managed_count(q))
+        subscribed = managed_subscribed(q, &s, &count);
+    else
+        count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!u->is || published_for(&u->p, q->endpoints[subscribed[i]].name))
+            add_id(all, q->endpoints[subscribed[i]].id);
     a->routed = u;
     subject_fini(&s);
 }
@@ -163,9 +171,12 @@ static void open_all(struct reopening *a, const struct publication *u,
         struct endpoint *e = endpoint_by_id(q, all.ids[i]);
 
         if (e && (i == 0 || all.ids[i - 1] != e->id) &&
-            (always || (e->settings && !e->settings->internal)) &&
-            (!only || e == only))
+            (always || (endpoint_is_configured(e) &&
+                        !(e->settings && e->settings->internal))) &&
+            (!only || e == only)) {
+            endpoint_wake(q, e);
             open_one(a, e);
+        }
     }
     free(all.ids);
 }
@@ -382,7 +393,7 @@ static bool may_be_subscribed(struct sequencer *q, const struct endpoint *to,
 {
     const struct settings *all = q->d.settings;
     struct subscription own = route_own_subscription(to->settings);
-    bool subscribed = route_has_own(all, to->settings);
+    bool subscribed = to->managed || route_has_own(all, to->settings);
 
     own.where = &(const struct where){0};
     subscribed = subscribed && subscription_takes(&own, s, NULL);
@@ -407,6 +418,8 @@ static json_t *subscribed_json(struct sequencer *q, const struct event_row *e,
                         .gone = true};
     bool has = delivery_exists(q->deliveries, e->n, to->id), may, does;
 
+    if (!has)
+        endpoint_wake(q, to);
     if (has || !to->settings)
         return json_boolean(has);
     may = may_be_subscribed(q, to, &s);

@@ -4,6 +4,7 @@
 #include "choice.h"
 #include "delivery.h"
 #include "lanes.h"
+#include "managed_endpoints.h"
 #include "publication.h"
 #include "route.h"
 #include "sequencer.h"
@@ -74,8 +75,10 @@ static int add_deliveries(struct sequencer *q, const struct event_row *ev,
     if (o->only && o->always) {
         struct endpoint *e = endpoint_find(q, o->only);
 
-        if (!e || !e->settings || e->settings->internal)
+        if (!e || !endpoint_is_configured(e) ||
+            (e->settings && e->settings->internal))
             return 0;
+        endpoint_wake(q, e);
         choice = choice_text(u, NULL, ev->received_ms, true);
         routing_add_delivery(q, e, ev, ws, route_order, choice, o);
         free(choice);
@@ -92,6 +95,21 @@ static int add_deliveries(struct sequencer *q, const struct event_row *ev,
         choice = choice_text(
             u, subscriptions_chosen_by(q->subscriptions, subscribed[i]),
             ev->received_ms, o->action_id != 0);
+        routing_add_delivery(q, e, ev, ws, route_order, choice, o);
+        free(choice);
+        added++;
+    }
+    if (!managed_count(q))
+        return added;
+    subscribed = managed_subscribed(q, subject, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct endpoint *e = &q->endpoints[subscribed[i]];
+
+        if ((o->only && strcmp(e->name, o->only) != 0) ||
+            (u && u->is && !published_for(&u->p, e->name)))
+            continue;
+        endpoint_wake(q, e);
+        choice = choice_text(u, NULL, ev->received_ms, o->action_id != 0);
         routing_add_delivery(q, e, ev, ws, route_order, choice, o);
         free(choice);
         added++;

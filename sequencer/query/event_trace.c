@@ -381,9 +381,11 @@ static void add_routes(struct trace *t, const struct event_row *e)
                                &subject.body);
     deliveries_of_event(t->q->deliveries, e->n, on_had, &had);
     for (size_t i = 0; i < had.count; i++) {
-        const struct endpoint *to = endpoint_by_id(t->q, had.endpoints[i]);
+        struct endpoint *to = endpoint_by_id(t->q, had.endpoints[i]);
         struct delivery d;
 
+        if (to && endpoint_is_configured(to))
+            endpoint_wake(t->q, to); /* its settings tell why it was routed */
         if (to && delivery_load(t->q->deliveries, e->n, to->id, &d)) {
             add_route(t, e, &subject, to, &d);
             add_endpoint_stops(t, e, to, &d);

@@ -33,11 +33,16 @@ void measure_delivered(struct sequencer *q, const struct endpoint *e,
 
 static void measure_endpoints(struct sequencer *q)
 {
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        const struct endpoint *e = &q->endpoints[i];
+    const struct settings *s = q->d.settings;
+
+    for (size_t i = 0; i < s->endpoint_count + s->backfill_count; i++) {
+        const struct endpoint_settings *is =
+            i < s->endpoint_count ? &s->endpoints[i]
+                                  : &s->backfills[i - s->endpoint_count];
+        const struct endpoint *e = endpoint_find(q, is->name);
         int64_t waits_since_ms;
 
-        if (!e->settings)
+        if (!e || !e->settings)
             continue;
         series_set(METRIC_SERIES(q->d.metrics, FAMILY_DISABLED, e->name),
                    e->state == ENDPOINT_DISABLED);

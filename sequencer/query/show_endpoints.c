@@ -4,6 +4,8 @@
 #include "conf.h"
 #include "dead_letters.h"
 #include "json_text.h"
+#include "managed_commands.h"
+#include "managed_endpoints.h"
 #include "sequencer.h"
 #include "store.h"
 #include "store_lanes.h"
@@ -32,7 +34,8 @@ void endpoints_troubles(void *self, json_t *out)
         int64_t since_ms = endpoint_waits_since_ms(e), waiting;
         json_t *one;
 
-        if (!e->settings || !e->settings->enabled || !since_ms)
+        if (!endpoint_is_configured(e) ||
+            (e->settings && !e->settings->enabled) || !since_ms)
             continue;
         if (json_array_size(list) >= TROUBLES_SHOWN) {
             more++;
@@ -92,7 +95,7 @@ static void add_rates(json_t *out, const struct endpoint *e, int64_t now_ms)
                             : json_null());
 }
 
-static json_t *endpoint_json(struct sequencer *q, const struct endpoint *e)
+json_t *endpoint_show(struct sequencer *q, const struct endpoint *e)
 {
     static const char *const ordered[] = {[LANES_NONE] = "none",
                                           [LANES_WORKSPACE] = "workspace",
@@ -105,9 +108,11 @@ static json_t *endpoint_json(struct sequencer *q, const struct endpoint *e)
         "state", endpoint_state_name(e), "since", json_time(since_ms), "reason",
         json_text_or_null(since_ms && e->why ? e->why : ""), "failing_since",
         json_time(e->failing_ms), "ordered",
-        e->settings ? ordered[e->settings->ordered] : "none", "owner",
-        e->owner ? json_string(e->owner->name) : json_null(), "in_flight",
-        (json_int_t)e->in_window, "waiting", (json_int_t)waiting,
+        ordered[e->settings      ? e->settings->ordered
+                : e->ordered < 0 ? LANES_NONE
+                                 : e->ordered],
+        "owner", e->owner ? json_string(e->owner->name) : json_null(),
+        "in_flight", (json_int_t)e->in_window, "waiting", (json_int_t)waiting,
         "waiting_more", waiting >= COUNT_MAX, "retrying",
         (json_int_t)store_count_retrying(q->store, e->id, e->grant, COUNT_MAX),
         "halted_lanes", (json_int_t)e->halts);
@@ -117,6 +122,7 @@ static json_t *endpoint_json(struct sequencer *q, const struct endpoint *e)
     add_rates(out, e, q->d.loop.now_ms);
     store_halts(q->lanes, e->id, HALTS_SHOWN, add_halt, &halts);
     json_object_set_new(out, "halted", halts.list);
+    managed_describe(q, e, out);
     return out;
 }
 
@@ -129,8 +135,10 @@ void endpoint_unknown(struct sequencer *q, const char *name, char why[200])
     for (size_t i = 0; i < s->endpoint_count; i++)
         conf_near_try(&near, s->endpoints[i].name);
     control_fail(why, CONTROL_NOT_FOUND,
-                 "the configuration has no endpoint \"%.63s\"%s", name,
-                 conf_near_hint(&near, hint));
+                 strncmp(name, MANAGED_ID_PREFIX, strlen(MANAGED_ID_PREFIX))
+                     ? "the configuration has no endpoint \"%.63s\"%s"
+                     : "there is no endpoint %.63s",
+                 name, conf_near_hint(&near, hint));
 }
 
 json_t *endpoints_show_one(void *self, json_t *args, char why[200])
@@ -140,7 +148,7 @@ json_t *endpoints_show_one(void *self, json_t *args, char why[200])
     const struct endpoint *e = endpoint_find(q, name);
 
     if (e)
-        return endpoint_json(q, e);
+        return endpoint_show(q, e);
     endpoint_unknown(q, name, why);
     return NULL;
 }
@@ -186,12 +194,36 @@ static json_int_t number_of(const json_t *e, const char *key)
     return json_integer_value(json_object_get(e, key));
 }
 
+/* The first endpoint above this id; of a workspace, if one is given. */
+static const struct endpoint *next_of(struct sequencer *q,
+                                      const char *workspace, int64_t after)
+{
+    size_t lo = 0, hi = q->endpoint_count;
+    int64_t id;
+
+    if (workspace)
+        return managed_page(q, workspace, after, 1, &id) ? endpoint_by_id(q, id)
+                                                         : NULL;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (q->endpoints[mid].id <= after)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < q->endpoint_count ? &q->endpoints[lo] : NULL;
+}
+
 json_t *endpoints_show(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
+    const char *workspace = json_string_value(
+        json_object_get(args, "workspace"));
     json_int_t limit = number_of(args, "limit"), looked = 0;
     size_t halts = 0;
     json_t *list, *next = json_null(), *e;
+    const struct endpoint *is;
     int64_t after;
 
     if (!read_after(json_string_value(json_object_get(args, "after")),
@@ -203,16 +235,14 @@ json_t *endpoints_show(void *self, json_t *args, char why[200])
     list = json_array();
     if (!limit)
         limit = LIMIT_USUAL;
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        if (q->endpoints[i].id <= after)
-            continue;
+    while ((is = next_of(q, workspace, after)) != NULL) {
         if ((json_int_t)json_array_size(list) >= limit || looked >= LOOK_MAX ||
             halts >= HALTS_MAX) {
             next = json_sprintf("%lld", (long long)after);
             break;
         }
-        after = q->endpoints[i].id;
-        e = endpoint_json(q, &q->endpoints[i]);
+        after = is->id;
+        e = endpoint_show(q, is);
         looked += number_of(e, "waiting") + number_of(e, "retrying");
         halts += json_array_size(json_object_get(e, "halted"));
         json_array_append_new(list, e);
@@ -232,7 +262,7 @@ static struct endpoint *named(struct sequencer *q, json_t *args, char why[200])
     const char *name = json_string_value(json_object_get(args, "name"));
     struct endpoint *e = endpoint_find(q, name);
 
-    if (e && e->settings)
+    if (e && endpoint_is_configured(e))
         return e;
     endpoint_unknown(q, name, why);
     return NULL;
@@ -246,7 +276,7 @@ json_t *endpoints_pause(void *self, json_t *args, char why[200])
     if (!e)
         return NULL;
     endpoint_pause(q, e, who_of(args));
-    return endpoint_json(q, e);
+    return endpoint_show(q, e);
 }
 
 json_t *endpoints_resume(void *self, json_t *args, char why[200])
@@ -257,5 +287,5 @@ json_t *endpoints_resume(void *self, json_t *args, char why[200])
     if (!e)
         return NULL;
     endpoint_resume(q, e, who_of(args));
-    return endpoint_json(q, e);
+    return endpoint_show(q, e);
 }

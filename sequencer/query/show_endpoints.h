@@ -5,12 +5,15 @@
 #include "control.h"
 
 struct sequencer;
+struct endpoint;
 
 /* The error for a name that no endpoint has, with the nearest name that one has. */
 void endpoint_unknown(struct sequencer *q, const char *name, char why[200]);
 /* For `status`: endpoints that are held, disabled or paused. */
 void endpoints_troubles(void *self, json_t *out);
 
+/* An endpoint as the commands show it. */
+json_t *endpoint_show(struct sequencer *q, const struct endpoint *e);
 json_t *endpoints_show(void *self, json_t *args, char why[200]);
 json_t *endpoints_show_one(void *self, json_t *args, char why[200]);
 /* A consumer waits for deliveries of a pull endpoint: a deliverer has to have it. */

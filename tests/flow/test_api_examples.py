@@ -1,6 +1,7 @@
 """Every curl command of docs/API.md is run as it is written, by bash, and gets the response that it
 is an example of."""
 
+import base64
 import json
 import pathlib
 import re
@@ -30,7 +31,7 @@ def examples():
 
 class Examples(RigTest):
     def test_every_curl_command_works(self):
-        rig = self.rig(console=True)
+        rig = self.rig({"secrets_key": base64.b64encode(bytes(32)).decode()}, console=True)
         rig.config["endpoints"].append(rig.endpoint("legal", guard=False))
         rig.config["endpoints"].append({"name": "jobs", "transport": "pull",
                                         "workspaces": ["jobs"]})
@@ -39,6 +40,7 @@ class Examples(RigTest):
         rig.start()
         event = rig.accept(rig.plane_body(workspace="acme"))
         rig.settle()
+        managed = rig.ask("sequencer", "endpoint_create", url="https://example.com/")
         made, code = rig.cli("tokens", "create", "examples", "--role", "admin")
         self.assertEqual(code, 0, made)
         other, _ = rig.cli("tokens", "create", "goes", "--role", "viewer")
@@ -54,7 +56,7 @@ class Examples(RigTest):
                "json": "Content-Type: application/json",
                "dead_letter": dead_letter["id"], "reject": reject["id"],
                "token_id": other["id"], "job": job["id"],
-               "leaving": "leaving",
+               "managed": managed["name"], "leaving": "leaving",
                **self.take(rig, made["token"])}
         count = 0
         for command in examples():

@@ -1,0 +1,403 @@
+/* managed_commands: makes, changes, rotates and deletes endpoints at run time. */
+#include "managed_commands.h"
+#include "clock.h"
+#include "conf.h"
+#include "endpoint_document.h"
+#include "json_text.h"
+#include "log.h"
+#include "managed_endpoints.h"
+#include "sequencer.h"
+#include "show_endpoints.h"
+#include "store.h"
+#include "store_search.h"
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum {
+    SECRET_BYTES = 32,
+    SECRET_TEXT_BYTES = 64, /* whsec_ and base64 of SECRET_BYTES */
+    /* With those that end soon. */
+    SIGNING_SECRETS_MAX = 5,
+};
+static const int64_t overlap_usual_ms = DAY_MS;
+
+/* Arguments that are not settings. */
+static const char *const own_args[] = {"name", "id",          "version",
+                                       "who",  "description", NULL};
+
+static json_t *settings_in(const json_t *args)
+{
+    json_t *doc = json_deep_copy(args);
+
+    for (int i = 0; own_args[i]; i++)
+        json_object_del(doc, own_args[i]);
+    return doc;
+}
+
+static const char *text_in(const json_t *args, const char *key)
+{
+    const char *text = json_string_value(json_object_get(args, key));
+
+    return text ? text : "";
+}
+
+/* The error of a document, as that of an argument. */
+static void refuse(char why[200], const char *field, const char *what)
+{
+    control_fail(why, CONTROL_INVALID,
+                 *field ? "args.%.60s: %.130s" : "%s%.190s", field, what);
+}
+
+static void make_secret(char text[SECRET_TEXT_BYTES])
+{
+    unsigned char random[SECRET_BYTES];
+
+    if (getrandom(random, sizeof random, 0) != sizeof random)
+        die(EXIT_UNAVAILABLE, "getrandom: %s", strerror(errno));
+    memcpy(text, "whsec_", 6);
+    EVP_EncodeBlock((unsigned char *)text + 6, random, sizeof random);
+    OPENSSL_cleanse(random, sizeof random);
+}
+
+static bool is_pull(const json_t *doc)
+{
+    return strcmp(text_in(doc, "transport"), "pull") == 0;
+}
+
+/* Checks the whole document. false: `why` says what is wrong. */
+static bool is_good(struct sequencer *q, const char *id, const json_t *doc,
+                    int *ordered, char why[200])
+{
+    char field[128] = "", what[300] = "";
+    struct endpoint_settings *s = endpoint_document_read(q->d.settings, id, doc,
+                                                         false, field, what);
+
+    if (!s) {
+        refuse(why, field, what);
+        return false;
+    }
+    if (ordered)
+        *ordered = (int)s->ordered;
+    endpoint_document_free(s);
+    return true;
+}
+
+static void note(struct sequencer *q, const struct endpoint *e,
+                 const char *what)
+{
+    store_action_note(q->search, q->d.loop.now_ms, "endpoint", e->name,
+                      "%s by %s", what, control_actor(q->d.control));
+}
+
+static json_t *reply(struct sequencer *q, const struct endpoint *e,
+                     const char *secret)
+{
+    json_t *out = endpoint_show(q, e);
+
+    json_object_set_new(out, "effective_from", json_integer(q->next_event));
+    json_object_set_new(out, "secret",
+                        secret ? json_string(secret) : json_null());
+    return out;
+}
+
+/* ---- create ---- */
+
+/* The caller's id, or a new one; false: it cannot be used. */
+static bool choose_id(struct sequencer *q, const char *wanted,
+                      char id[NAME_MAX_BYTES + 1], char why[200])
+{
+    char number[ULID_BYTES + 1];
+    struct ulid u;
+
+    if (q->endpoint_count &&
+        q->endpoints[q->endpoint_count - 1].id >= ENDPOINTS_MAX - 1) {
+        control_fail(why, CONTROL_REFUSED,
+                     "there were %d endpoints, with those that were deleted: "
+                     "no more are possible",
+                     ENDPOINTS_MAX - 1);
+        return false;
+    }
+    if (!*wanted) {
+        ulid_next(&q->ids, q->d.loop.now_ms, number);
+        snprintf(id, NAME_MAX_BYTES + 1, MANAGED_ID_PREFIX "%s", number);
+        return true;
+    }
+    if (strncmp(wanted, MANAGED_ID_PREFIX, strlen(MANAGED_ID_PREFIX)) != 0 ||
+        ulid_resume(&u, wanted + strlen(MANAGED_ID_PREFIX)) != GR_OK) {
+        control_fail(why, CONTROL_INVALID,
+                     "args.id: \"%.60s\" is not the id of an endpoint", wanted);
+        return false;
+    }
+    if (endpoint_find(q, wanted)) {
+        control_fail(why, CONTROL_REFUSED,
+                     "%s exists, or existed: ids are never used again", wanted);
+        return false;
+    }
+    snprintf(id, NAME_MAX_BYTES + 1, "%s", wanted);
+    return true;
+}
+
+json_t *managed_create_command(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    char id[NAME_MAX_BYTES + 1], secret[SECRET_TEXT_BYTES] = "", what[300];
+    json_t *doc = settings_in(args), *out = NULL;
+    struct managed_row row = {.version = 1,
+                              .description = text_in(args, "description"),
+                              .created_ms = q->d.loop.now_ms,
+                              .created_by = control_actor(q->d.control),
+                              .changed_ms = q->d.loop.now_ms};
+    struct endpoint *e;
+    int ordered;
+
+    endpoint_document_patch(doc, json_object()); /* nulls are defaults */
+    if (!json_object_get(doc, "signing_secrets") && !is_pull(doc)) {
+        make_secret(secret);
+        json_object_set_new(doc, "signing_secrets", json_pack("[s]", secret));
+    }
+    if (choose_id(q, text_in(args, "id"), id, why) &&
+        is_good(q, id, doc, &ordered, why)) {
+        e = endpoint_find_or_add(q, id);
+        e->ordered = ordered;
+        if (managed_write(q, e, &row, doc, what)) {
+            note(q, e, "made");
+            endpoint_changed(q, e);
+            log_info(NULL, "an endpoint was made", LS("endpoint", id),
+                     LS("by", row.created_by));
+            out = reply(q, e, *secret ? secret : NULL);
+        } else {
+            endpoint_note_gone(q, e);
+            refuse(why, "", what);
+        }
+    }
+    OPENSSL_cleanse(secret, sizeof secret);
+    json_decref(doc);
+    return out;
+}
+
+/* ---- change, rotate ---- */
+
+/* The endpoint of args.name, if it was made at run time and, where the caller says so, still
+ * has this version. */
+static struct endpoint *named(struct sequencer *q, const json_t *args,
+                              char why[200])
+{
+    const char *name = text_in(args, "name");
+    struct endpoint *e = endpoint_find(q, name);
+    json_int_t version = json_integer_value(json_object_get(args, "version"));
+    struct managed_row row;
+
+    if (!e || !endpoint_is_configured(e)) {
+        endpoint_unknown(q, name, why);
+        return NULL;
+    }
+    if (!e->managed) {
+        control_fail(why, CONTROL_REFUSED,
+                     "%s is in the configuration file: change it there, and "
+                     "reload",
+                     name);
+        return NULL;
+    }
+    if (managed_read(q, e, &row) && version && version != row.version) {
+        control_fail(why, CONTROL_CHANGED,
+                     "%s was changed meanwhile: it has version %lld now", name,
+                     (long long)row.version);
+        e = NULL;
+    }
+    managed_done(q);
+    return e;
+}
+
+/* A row that is being changed: a copy of its texts, and its document. */
+struct changing {
+    struct managed_row row;
+    char *description, *created_by;
+    json_t *doc;
+};
+
+static bool change_begin(struct sequencer *q, const struct endpoint *e,
+                         struct changing *c, char why[200])
+{
+    char what[300] = "it is not there";
+
+    *c = (struct changing){.doc = NULL};
+    if (managed_read(q, e, &c->row)) {
+        c->description = gr_strdup(c->row.description);
+        c->created_by = gr_strdup(c->row.created_by);
+        c->doc = managed_document(q, e, &c->row, what);
+    }
+    managed_done(q);
+    c->row.description = c->description;
+    c->row.created_by = c->created_by;
+    c->row.version++;
+    c->row.changed_ms = q->d.loop.now_ms;
+    if (!c->doc)
+        control_fail(why, CONTROL_REFUSED, "%.190s", what);
+    return c->doc != NULL;
+}
+
+static void change_end(struct changing *c)
+{
+    json_decref(c->doc);
+    free(c->description);
+    free(c->created_by);
+}
+
+static bool write_change(struct sequencer *q, struct endpoint *e,
+                         struct changing *c, char why[200])
+{
+    char what[300];
+
+    if (!is_good(q, e->name, c->doc, NULL, why))
+        return false;
+    if (managed_write(q, e, &c->row, c->doc, what))
+        return true;
+    refuse(why, "", what);
+    return false;
+}
+
+json_t *managed_change_command(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    struct endpoint *e = named(q, args, why);
+    json_t *patch = settings_in(args), *out = NULL;
+    const json_t *description = json_object_get(args, "description");
+    struct changing c;
+
+    if (e && change_begin(q, e, &c, why)) {
+        if (description)
+            c.row.description = text_in(args, "description");
+        if (json_object_get(patch, "signing_secrets"))
+            c.row.retire_ms = 0;
+        endpoint_document_patch(c.doc, patch);
+        if (write_change(q, e, &c, why)) {
+            note(q, e, "changed");
+            log_info(NULL, "an endpoint was changed", LS("endpoint", e->name),
+                     LI("version", c.row.version),
+                     LS("by", control_actor(q->d.control)));
+            out = reply(q, e, NULL);
+        }
+    }
+    if (e)
+        change_end(&c);
+    json_decref(patch);
+    return out;
+}
+
+json_t *managed_rotate_command(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    struct endpoint *e = named(q, args, why);
+    const json_t *overlap = json_object_get(args, "overlap");
+    int64_t overlap_ms = overlap_usual_ms;
+    const char *wrong = NULL;
+    char secret[SECRET_TEXT_BYTES];
+    json_t *all, *out = NULL;
+    struct changing c;
+
+    if (overlap && conf_parse_duration(json_string_value(overlap), &overlap_ms,
+                                       &wrong) != GR_OK) {
+        control_fail(why, CONTROL_INVALID, "args.overlap: %.150s", wrong);
+        return NULL;
+    }
+    if (!e || !change_begin(q, e, &c, why))
+        return NULL;
+    make_secret(secret);
+    all = json_object_get(c.doc, "signing_secrets");
+    if (!all)
+        json_object_set_new(c.doc, "signing_secrets", all = json_array());
+    if (!overlap_ms)
+        json_array_clear(all);
+    json_array_insert_new(all, 0, json_string(secret));
+    while (json_array_size(all) > SIGNING_SECRETS_MAX)
+        json_array_remove(all, json_array_size(all) - 1);
+    c.row.retire_ms = json_array_size(all) > 1 ? q->d.loop.now_ms + overlap_ms
+                                               : 0;
+    if (write_change(q, e, &c, why)) {
+        note(q, e, "its signing secret was rotated");
+        log_info(NULL, "the signing secret of an endpoint was rotated",
+                 LS("endpoint", e->name),
+                 LS("by", control_actor(q->d.control)));
+        out = reply(q, e, secret);
+        json_object_set_new(out, "old_secrets_end_at",
+                            json_time(c.row.retire_ms));
+    }
+    OPENSSL_cleanse(secret, sizeof secret);
+    change_end(&c);
+    return out;
+}
+
+/* ---- delete, export ---- */
+
+json_t *managed_delete_command(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    struct endpoint *e = named(q, args, why);
+    int64_t waiting;
+
+    if (!e)
+        return NULL;
+    waiting = store_count_waiting(q->store, e->id, 10000);
+    managed_delete(q, e);
+    note(q, e, "deleted");
+    log_info(NULL, "an endpoint was deleted", LS("endpoint", e->name),
+             LS("by", control_actor(q->d.control)), LI("waiting", waiting));
+    return json_pack("{s:s,s:I,s:I}", "name", e->name, "effective_from",
+                     (json_int_t)q->next_event, "waiting", (json_int_t)waiting);
+}
+
+json_t *managed_secrets_command(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    struct endpoint *e = named(q, args, why);
+    struct changing c;
+    json_t *out;
+
+    if (!e || !change_begin(q, e, &c, why))
+        return NULL;
+    out = json_pack("{s:s,s:O,s:s}", "name", e->name, "settings", c.doc,
+                    "description", c.description);
+    change_end(&c);
+    return out;
+}
+
+/* ---- what it is ---- */
+
+void managed_describe(struct sequencer *q, const struct endpoint *e,
+                      json_t *out)
+{
+    struct managed_row row;
+    json_t *doc = NULL, *shown;
+    bool there = e->managed && managed_read(q, e, &row);
+
+    if (there)
+        doc = json_loads(row.settings, 0, NULL);
+    shown = doc ? endpoint_document_masked(doc)
+            : e->settings && !e->managed
+                ? endpoint_settings_document(q->d.settings, e->settings, true)
+                : json_object();
+    json_decref(doc);
+    json_object_set_new(out, "managed_by",
+                        e->managed    ? json_string("api")
+                        : e->settings ? json_string("file")
+                                      : json_null());
+    json_object_set_new(out, "version",
+                        json_number_or_null(there ? row.version : 0));
+    json_object_set_new(out, "description",
+                        json_text_or_null(there ? row.description : ""));
+    json_object_set_new(out, "workspace",
+                        json_text_or_null(there ? row.workspace : ""));
+    json_object_set_new(out, "created_at",
+                        json_time(there ? row.created_ms : 0));
+    json_object_set_new(out, "created_by",
+                        json_text_or_null(there ? row.created_by : ""));
+    json_object_set_new(out, "changed_at",
+                        json_time(there ? row.changed_ms : 0));
+    json_object_set_new(out, "settings", shown);
+    if (e->managed)
+        managed_done(q);
+}
