@@ -235,6 +235,10 @@ ACTS = {
     "POST /pull/{endpoint}/dead": Act(
         "deliverer-1", "pull_dead", lambda p: ({"endpoint": "inbox"}, p.take() | NOTE),
         effects=lambda p, a: p.attempts(a["deliveries"][0]), kept=False),
+    # It erases its own audit row and stored reply, too.
+    "DELETE /workspaces/{workspace}": Act(
+        "sequencer", "workspace_erase", lambda p: ({"workspace": p.workspace()}, None),
+        kept=False),
     "DELETE /tokens/{id}": Act(
         "sequencer", "token_revoke", lambda p: ({"id": p.token()}, None)),
 }
