@@ -86,6 +86,8 @@ class Document(RigTest):
         url = f"http://127.0.0.1:{rig.console_port}/api/v1/openapi.json"
         (rig.folder / "schemathesis.toml").write_text(
             "[checks.negative_data_rejection]\n"
+            f"expected-statuses = {json.dumps(self.REFUSED)}\n"
+            "[checks.missing_required_header]\n"
             f"expected-statuses = {json.dumps(self.REFUSED)}\n")
         print(f"\nGRAPNEL_SEED={SEED}", file=sys.stderr, flush=True)
         done = self.requests(rig, url, SEED)
@@ -114,8 +116,8 @@ class Document(RigTest):
             stderr=subprocess.STDOUT, timeout=3600, check=False)
 
     # What a request that does not fit the document gets.
-    REFUSED = ["400", "401", "403", "404", "405", "409", "411", "413", "414", "415", "422",
-               "429", "431", "5xx"]
+    REFUSED = ["400", "401", "403", "404", "405", "409", "411", "412", "413", "414", "415", "422",
+               "428", "429", "431", "5xx"]
     # A request that fits the document can be refused for what it means, such as a cursor of no
     # page, or a key that another request had. test_api has requests without a token.
     EXCLUDED = ["positive_data_acceptance", "ignored_auth"]
