@@ -159,20 +159,20 @@ json_t *endpoints_want(void *self, json_t *args, char why[200])
     const char *name = json_string_value(json_object_get(args, "endpoint"));
     struct endpoint *e = endpoint_find(q, name);
 
-    if (!e) {
+    if (!e || strcmp(endpoint_state_name(e), "removed") == 0) {
         endpoint_unknown(q, name, why);
         return NULL;
     }
-    if (endpoint_is_on(e) && e->settings->transport != TRANSPORT_PULL) {
+    if (endpoint_is_on(e))
+        endpoint_wake(q, e);
+    if (e->settings && e->settings->transport != TRANSPORT_PULL) {
         control_fail(why, CONTROL_REFUSED,
                      "%.60s is not a pull endpoint: set `transport: pull`",
                      name);
         return NULL;
     }
-    if (endpoint_is_on(e) && !e->grant) {
-        e->waiting = true;
-        endpoint_wake(q, e);
-    }
+    if (endpoint_is_on(e) && !e->grant)
+        e->waiting = true; /* there may be deliveries: it needs a grant */
     return json_pack("{s:s,s:s,s:o}", "name", e->name, "state",
                      endpoint_state_name(e), "owner",
                      e->owner ? json_string(e->owner->name) : json_null());

@@ -79,6 +79,50 @@ class FullDisk(RigTest):
         for daemon in rig.daemons.values():
             self.assertTrue(daemon.alive, f"{daemon.name}: {daemon.log()}")
 
+    def pull(self, rig, path, **body):
+        status, _, text = http_request(
+            rig.console_port, "POST", f"/api/v1/pull/jobs/{path}", json.dumps(body).encode(),
+            {"Authorization": "Bearer an-admin-token-of-the-file",
+             "Content-Type": "application/json"})
+        return status, json.loads(text)
+
+    def test_consumers_of_a_pull_endpoint_take_and_end_nothing_that_is_not_stored(self):
+        """P2: a request either takes effect on disk or gets 503, and is repeated."""
+        rig = self.pipeline(config={"console": {"tokens": ["an-admin-token-of-the-file"]}},
+                            console=True)
+        rig.config["endpoints"] = [{"name": "jobs", "transport": "pull", "max_in_flight": 100}]
+        rig.write_config()
+        rig.start()
+        events = {rig.accept() for _ in range(30)}
+        wait_for(lambda: len(rig.rows("deliverer-1", "SELECT 1 FROM tasks")) == 30)
+        acked, refused = set(), set()
+
+        def consume():
+            status, take = self.pull(rig, "take", max=3, wait="100ms")
+            refused.add(take["error"]["code"] if status != 200 else "")
+            if status != 200 or not take["take"]:
+                return
+            for d in take["deliveries"]:
+                while True:
+                    status, said = self.pull(rig, "ack", take=take["take"],
+                                             deliveries=[d["event_id"]])
+                    if status == 200:
+                        break
+                    refused.add(said["error"]["code"])
+                    self.assertEqual(status, 503, said)
+                    if "disk_full" in refused and (rig.state_dir / "ballast").exists():
+                        self.free(rig)
+                acked.add(d["event_id"])
+        consume()
+        self.fill(rig)
+        wait_for(lambda: consume() or "disk_full" in refused, what="a refusal")
+        with contextlib.suppress(FileNotFoundError):
+            self.free(rig)
+        wait_for(lambda: consume() or acked == events, what="all to be taken")
+        rig.settle()
+        self.assertEqual({rig.trace(e)["status"] for e in events}, {"done"})
+        self.assertLessEqual(refused, {"", "disk_full", "process_unavailable", "busy"})
+
     def test_a_disk_full_to_the_last_byte_loses_no_accepted_event(self):
         """P1, P2, P10: the disk is filled under load, three times."""
         rig = self.pipeline()

@@ -516,6 +516,10 @@ class Wrong(PullTest):
         self.assertEqual((reply.status, reply.error["code"]), (403, "role"))
         for t in (take, other):
             self.assertEqual(self.end(rig, "ack", t).status, 200)
+        rig.config["endpoints"] = rig.config["endpoints"][:1]
+        rig.write_config()
+        rig["sequencer"].reload()
+        wait_for(lambda: self.post(rig, "crm/take").status == 404)
         rig.cli("endpoints", "pause", "jobs")
         reply = wait_for(lambda: (r := self.post(rig, "jobs/take")).status == 409 and r)
         self.assertIn("paused", reply.error["message"])
