@@ -183,6 +183,8 @@ class Everything(Erase):
         job = self.erase(rig)
         wait_for(lambda: "dlqd" in (self.job(rig, job).get("last_error") or ""))
         self.post(rig, NAME, expect=410)
+        status, reply = self.call(rig, "POST", f"/jobs/{job['id']}/cancel", {})
+        self.assertEqual((status, reply["error"]["code"]), (409, "refused"))
         rig.start()
         self.ended(rig, job)
         self.assertEqual(self.found(rig), [])
