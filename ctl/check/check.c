@@ -5,6 +5,7 @@
 #include "config.h"
 #include "ctl.h"
 #include "json_text.h"
+#include "operational.h"
 #include "profile.h"
 #include "profile_doc.h"
 #include "route.h"
@@ -129,6 +130,7 @@ static void add_sender(json_t *sources, const struct settings *s,
 static json_t *plan_json(struct ctl *c)
 {
     const struct settings *s = c->settings;
+    static const struct string_list all = {0};
     json_t *sources = json_array(), *endpoints = json_array();
 
     for (size_t i = 0; i < s->source_count; i++) {
@@ -141,6 +143,14 @@ static json_t *plan_json(struct ctl *c)
 
         add_sender(sources, s, &sender, NULL);
     }
+    /* Nobody has to be subscribed to operational events. */
+    add_sender(sources, s,
+               &(struct sender){OPERATIONAL_SOURCE, &operational_types, &all},
+               OPERATIONAL_SOURCE);
+    if (!json_array_size(json_object_get(
+            json_array_get(sources, json_array_size(sources) - 1),
+            "subscriptions")))
+        json_array_remove(sources, json_array_size(sources) - 1);
     for (size_t i = 0; i < s->endpoint_count; i++)
         json_array_append_new(
             endpoints,

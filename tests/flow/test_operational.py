@@ -212,6 +212,7 @@ class Operational(RigTest):
         done = rig.cli_text("check")
         self.assertEqual(done.returncode, 0, done)
         self.assertNotIn("grapnel, so this", done.stdout + done.stderr)
+        self.assertIn("source grapnel → all types → ops", done.stdout)
         rig.config["endpoints"][-1]["types"] = ["grapnel.nothing"]
         rig.write_config()
         done = rig.cli_text("check")
