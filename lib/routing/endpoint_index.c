@@ -2,7 +2,6 @@
 #include "endpoint_index.h"
 #include "alloc.h"
 #include "lookup.h"
-#include "operational.h"
 #include "route.h"
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +27,7 @@ struct endpoint_index {
     size_t capacity;
     struct lookup groups; /* heads, by workspace */
     struct member
-        *always;        /* the head of those that are tried for every event */
-    size_t operational; /* how many name OPERATIONAL_SOURCE */
+        *always; /* the head of those that are tried for every event */
     size_t *subscribed;
     size_t subscribed_count, subscribed_capacity;
 };
@@ -186,7 +184,6 @@ void endpoint_index_put(struct endpoint_index *all, size_t number,
     endpoint_index_drop(all, number);
     make_space(all, number);
     all->entries[number] = e;
-    all->operational += string_list_has(&e->is.sources, OPERATIONAL_SOURCE);
     for (size_t i = 0; i < n; i++)
         join(all, &e->members[i]);
 }
@@ -200,7 +197,6 @@ void endpoint_index_drop(struct endpoint_index *all, size_t number)
         leave(all, &e->members[i]);
     if (!e)
         return;
-    all->operational -= string_list_has(&e->is.sources, OPERATIONAL_SOURCE);
     where_fini(&e->is.where);
     free(e);
     all->entries[number] = NULL;
@@ -272,11 +268,6 @@ static int compare_numbers(const void *a, const void *b)
     size_t x = *(const size_t *)a, y = *(const size_t *)b;
 
     return (x > y) - (x < y);
-}
-
-bool endpoint_index_operational(const struct endpoint_index *all)
-{
-    return all->operational > 0;
 }
 
 const size_t *endpoint_index_ask(struct endpoint_index *all, struct subject *s,

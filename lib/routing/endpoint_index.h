@@ -35,8 +35,6 @@ void endpoint_index_drop(struct endpoint_index *all, size_t number);
 /* Valid until the next put or drop of this number; the index owns it. NULL: there is none. */
 const struct own_subscription *
 endpoint_index_get(const struct endpoint_index *all, size_t number);
-/* Whether any of them may be subscribed to operational events (OPERATIONAL_SOURCE). */
-bool endpoint_index_operational(const struct endpoint_index *all);
 /* The numbers of the endpoints that are subscribed to the event, ascending, each once;
  * valid until the next call. `s` is as for route_is_subscribed(). */
 const size_t *endpoint_index_ask(struct endpoint_index *all, struct subject *s,

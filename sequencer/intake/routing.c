@@ -123,6 +123,8 @@ bool routing_has_endpoints(struct sequencer *q, struct subject *subject)
 
     if (q->subscriptions)
         subscriptions_ask(q->subscriptions, subject, &count);
+    if (!count && managed_count(q))
+        managed_subscribed(q, subject, &count);
     return count > 0;
 }
 

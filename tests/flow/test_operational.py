@@ -1,6 +1,7 @@
 """Operational events: Grapnel's own events come once from each cause, to endpoints that name
 the source `grapnel`, and never feed themselves."""
 
+import base64
 import hashlib
 import hmac
 import json
@@ -206,6 +207,23 @@ class Operational(RigTest):
         self.wait_got(rig, "delivery.dead", path="/acme")
         self.assertEqual([self.got(rig, p) for p in (
             "/all", "/star", "/globex", "/gaps")], [{}, {}, {}, {}])
+
+    def test_an_endpoint_made_at_run_time_gets_those_of_its_workspace(self):
+        rig = self.rig()
+        (rig.folder / "key").write_text(base64.b64encode(bytes(32)).decode())
+        (rig.folder / "key").chmod(0o600)
+        rig.config["secrets_key"] = "file:key"
+        rig.write_config()
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}]})
+        rig.start()
+        for name in ("acme", "globex"):
+            rig.ask("sequencer", "endpoint_create", sources=["grapnel"],
+                    url=rig.receiver.url(f"/{name}"), allow_private=True,
+                    workspaces=[name])
+        rig.accept(rig.plane_body("acme"))
+        self.wait_got(rig, "delivery.dead", path="/acme")
+        rig.settle()
+        self.assertEqual(self.got(rig, "/globex"), {})
 
     def test_check_refuses_the_name_and_knows_the_source(self):
         rig = self.with_ops()
