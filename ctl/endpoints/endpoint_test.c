@@ -3,6 +3,7 @@
 #include "ask.h"
 #include "conf.h"
 #include "endpoint_config.h"
+#include "endpoint_document.h"
 #include "exchange.h"
 #include "json_text.h"
 #include "table.h"
@@ -95,32 +96,81 @@ static void print_exchange(struct ctl *c, const json_t *a)
     printf("\n");
 }
 
-int run_endpoints_test(struct ctl *c)
+/* Reads the endpoint of the file; the result belongs to the settings. NULL: the error was
+ * printed. */
+static const struct endpoint_settings *of_file(struct ctl *c, const char *name)
 {
     static const char *const keys[] = {"endpoint_defaults", "endpoints",
                                        "retry_policies", "include", NULL};
-    struct conf_near near = {.text = c->parsed.args[0]};
+    struct conf_near near = {.text = name};
     const struct endpoint_settings *e;
     char hint[100];
-    json_t *reply;
-    bool delivered;
-    int code = 0;
 
     need_settings(c, keys,
                   "endpoints test needs `endpoints`, `endpoint_defaults` and "
                   "`retry_policies` of the configuration with their secrets: "
                   "run it as a user and in an environment that can read them");
-    e = settings_endpoint(c->settings, near.text);
-    if (!e) {
-        for (size_t i = 0; i < c->settings->endpoint_count; i++)
-            conf_near_try(&near, c->settings->endpoints[i].name);
-        return complain(EXIT_REFUSED, "there is no endpoint \"%s\"%s",
-                        near.text, conf_near_hint(&near, hint));
+    e = settings_endpoint(c->settings, name);
+    if (e)
+        return e;
+    for (size_t i = 0; i < c->settings->endpoint_count; i++)
+        conf_near_try(&near, c->settings->endpoints[i].name);
+    complain(EXIT_REFUSED, "there is no endpoint \"%s\"%s", name,
+             conf_near_hint(&near, hint));
+    return NULL;
+}
+
+/* Asks the sequencer for an endpoint that was made at run time. The caller calls
+ * endpoint_document_free(). NULL: the error was printed, and *code is the exit code. */
+static struct endpoint_settings *of_sequencer(struct ctl *c, const char *name,
+                                              int *code)
+{
+    static const char *const keys[] = {"endpoint_defaults", "retry_policies",
+                                       "include", NULL};
+    char field[128], why[300];
+    struct endpoint_settings *e;
+    json_t *reply;
+
+    if (!is_utf8("the name of the endpoint", name)) {
+        *code = EXIT_USAGE;
+        return NULL;
     }
-    reply = ask_one(c, e, &code);
+    need_settings(c, keys,
+                  "endpoints test needs `endpoint_defaults` and "
+                  "`retry_policies` of the configuration");
+    reply = ask_needed(c, "sequencer", "endpoint_secrets",
+                       json_pack("{s:s}", "name", name), ASK_MS, code);
+    if (!reply)
+        return NULL;
+    e = endpoint_document_read(c->settings, name,
+                               json_object_get(reply, "settings"), false, field,
+                               why);
+    endpoint_document_wipe(reply);
+    json_decref(reply);
+    if (!e)
+        *code = complain(EXIT_REFUSED, "%s: %s%s%s", name, field,
+                         *field ? ": " : "", why);
+    return e;
+}
+
+int run_endpoints_test(struct ctl *c)
+{
+    const char *name = c->parsed.args[0];
+    struct endpoint_settings *managed = NULL;
+    const struct endpoint_settings *e;
+    int code = EXIT_REFUSED;
+    json_t *reply;
+    bool delivered;
+
+    if (endpoint_is_managed_id(name))
+        e = managed = of_sequencer(c, name, &code);
+    else
+        e = of_file(c, name);
+    reply = e ? ask_one(c, e, &code) : NULL;
+    endpoint_document_free(managed);
     if (!reply)
         return code;
-    json_object_set_new(reply, "endpoint", json_string(e->name));
+    json_object_set_new(reply, "endpoint", json_string(name));
     delivered = strcmp(text_of(reply, "verdict"), "delivered") == 0;
     if (c->json) {
         print_json(reply);

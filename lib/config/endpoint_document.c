@@ -32,6 +32,11 @@ static bool is_secret(const struct conf_key *k)
     return (k->flags & CONF_SECRET) && !(k->flags & CONF_PUBLIC);
 }
 
+bool endpoint_is_managed_id(const char *name)
+{
+    return strncmp(name, MANAGED_ID_PREFIX, strlen(MANAGED_ID_PREFIX)) == 0;
+}
+
 /* ---- reading ---- */
 
 struct reading {
@@ -206,6 +211,19 @@ void endpoint_document_free(struct endpoint_settings *e)
 }
 
 /* ---- secrets ---- */
+
+void endpoint_document_wipe(json_t *doc)
+{
+    json_t *value;
+    const char *key;
+    size_t i;
+
+    if (json_is_string(doc))
+        explicit_bzero((void *)(uintptr_t)json_string_value(doc),
+                       json_string_length(doc));
+    json_array_foreach(doc, i, value) endpoint_document_wipe(value);
+    json_object_foreach(doc, key, value) endpoint_document_wipe(value);
+}
 
 /* The same lists and keys, with this in the place of each value; owned by the caller. */
 static json_t *shape_of(const json_t *v, json_t *value)

@@ -20,6 +20,12 @@ enum {
     ENDPOINT_DOCUMENT_MAX_PATTERN_BYTES = 256, /* of a text with * */
 };
 
+/* The ids of endpoints that are made at run time begin with this. */
+#define MANAGED_ID_PREFIX "ep_"
+
+/* Whether a name can be such an id: it begins as one. */
+bool endpoint_is_managed_id(const char *name);
+
 /* Reads a whole document. What it does not set comes from settings->defaults, as in the file.
  * `tenant`: it is from a workspace's token, which may set neither allow_private,
  * allowed_ports nor tls, nor a max_in_flight above the default.
@@ -44,6 +50,9 @@ void endpoint_document_free(struct endpoint_settings *e);
 json_t *endpoint_document_take_secrets(json_t *doc);
 /* Puts them back; the values are shared by reference. */
 void endpoint_document_add_secrets(json_t *doc, const json_t *secrets);
+/* Overwrites every text in `doc` with zeroes, for its owner, before it frees a document with
+ * secrets. NULL is allowed. */
+void endpoint_document_wipe(json_t *doc);
 /* A copy for display, owned by the caller: "…" in the place of each secret (also of a null
  * that take_secrets left), and of the URL's query, which may hold a token. */
 json_t *endpoint_document_masked(const json_t *doc);

@@ -126,7 +126,7 @@ static bool choose_id(struct sequencer *q, const char *wanted,
         snprintf(id, NAME_MAX_BYTES + 1, MANAGED_ID_PREFIX "%s", number);
         return true;
     }
-    if (strncmp(wanted, MANAGED_ID_PREFIX, strlen(MANAGED_ID_PREFIX)) != 0 ||
+    if (!endpoint_is_managed_id(wanted) ||
         ulid_resume(&u, wanted + strlen(MANAGED_ID_PREFIX)) != GR_OK) {
         control_fail(why, CONTROL_INVALID,
                      "args.id: \"%.60s\" is not the id of an endpoint", wanted);

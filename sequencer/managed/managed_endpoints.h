@@ -18,13 +18,12 @@
 
 #include "db.h"
 #include "endpoint.h"
+#include "endpoint_document.h"
 #include "row.h"
 #include "store.h"
 
 struct subject;
 struct managed;
-
-#define MANAGED_ID_PREFIX "ep_"
 
 #define MANAGED_COLUMNS(F, X) \
     F(i64, id)                \

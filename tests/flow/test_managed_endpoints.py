@@ -166,6 +166,26 @@ class Life(Managed):
         self.assertTrue(signed_by(request, last["secret"]))
         self.assertFalse(signed_by(request, rotated["secret"]))
 
+    def test_a_test_event_is_sent_with_the_settings_of_the_sequencer(self):
+        rig = self.managed_rig().start()
+        made = self.make(rig, types=["nothing"], headers={"x-key": "of-the-customer"})
+        path = f"/endpoints/{made['name']}/test"
+        status, _, tested = self.call(rig, "POST", path, {})
+        self.assertEqual((status, tested["verdict"]), (200, "delivered"), tested)
+        request, = rig.receiver.wait(path="/hook")
+        self.assertEqual((request.id, request.headers["x-key"]),
+                         (tested["event_id"], "of-the-customer"))
+        self.assertTrue(signed_by(request, made["secret"]))
+        self.assertNotIn("of-the-customer", json.dumps(tested))
+        self.change(rig, made, {"url": rig.receiver.url("/moved")})
+        self.assertEqual(self.call(rig, "POST", path, {})[0], 200)
+        rig.receiver.wait(path="/moved")
+        self.call(rig, "DELETE", f"/endpoints/{made['name']}", If_Match="*")
+        self.assertEqual(self.error(self.call(rig, "POST", path, {}))[:2], (404, "not_found"))
+        rig["sequencer"].kill()
+        self.assertEqual(self.error(self.call(rig, "POST", path, {}))[:2],
+                         (503, "process_unavailable"))
+
     def test_endpoints_of_the_file_are_changed_only_there(self):
         rig = self.api_rig({"secrets_key": KEY}).start()
         shown = self.get(rig, "/endpoints/crm")
