@@ -236,12 +236,125 @@ const struct command ctl_commands[] = {
         .summary = "send a signed test event to an endpoint, show the exchange",
         .help = "A deliverer sends it with the endpoint's configuration from "
                 "this file (address checks,\nTLS, headers, signing secrets), "
-                "also while the endpoint is paused or switched off. The\nevent "
-                "has the type grapnel.test and is not stored. Exits 1 if the "
-                "response was not 2xx.",
+                "also while the endpoint is paused or switched off. That\nof "
+                "an endpoint made at run time (ep_…) comes from the sequencer. "
+                "The event has the type\ngrapnel.test and is not stored. Exits "
+                "1 if the response was not 2xx.",
         .examples = "  grapnel endpoints test crm\n"
                     "  grapnel endpoints test crm --json | jq '.response'\n",
         .run = run_endpoints_test,
+    },
+    {
+        .name = "endpoints create",
+        .args = "[URL]",
+        .max = 1,
+        .summary = "make an endpoint at run time, print its id and secret once",
+        .help =
+            "It gets events from now on, without a reload. Settings are the "
+            "keys of an endpoint of the\nconfiguration, except name and "
+            "enabled; URL and options replace those of --settings. "
+            "It\nneeds `secrets_key` in the configuration. Standard output "
+            "has the id and, unless --settings\nbrought signing_secrets, "
+            "the new signing secret.",
+        .examples =
+            "  grapnel endpoints create https://example.com/hook --workspace "
+            "acme\n"
+            "  grapnel endpoints create https://example.com/hook --type "
+            "\"issue.*,cycle.*\"\n"
+            "  grapnel endpoints create --settings acme.json --json | jq -r "
+            ".secret\n",
+        .options =
+            {{"--workspace", "W", "only events of this workspace"},
+             {"--type", "T",
+              "only events of this type or pattern; several with commas"},
+             {"--description", "D", "what it is for; for people"},
+             {"--settings", "FILE",
+              "a JSON object with settings (-: standard input)"}},
+        .run = run_endpoints_create,
+    },
+    {
+        .name = "endpoints change",
+        .args = "ID",
+        .min = 1,
+        .max = 1,
+        .summary = "change settings of an endpoint made at run time",
+        .help = "Settings that FILE does not have stay; null sets a default "
+                "again. Attempts in flight end as\nthey began; every later one "
+                "has the new settings. With --if-version, it exits 1 and "
+                "changes\nnothing if somebody else has changed the endpoint "
+                "since.",
+        .examples = "  grapnel endpoints change ep_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
+                    "--settings new.json\n",
+        .options = {{"--settings", "FILE",
+                     "a JSON object with settings (-: standard input; "
+                     "required)"},
+                    {"--if-version", "N", "only if it still has this version"}},
+        .run = run_endpoints_change,
+    },
+    {
+        .name = "endpoints rotate",
+        .args = "ID",
+        .min = 1,
+        .max = 1,
+        .summary = "make a new signing secret for an endpoint, print it once",
+        .help =
+            "For an endpoint made at run time. Until the overlap ends, each "
+            "request to it has a\nsignature by the old secrets, too, so "
+            "that the receiver can change over at any time.\nStandard "
+            "output has only the secret.",
+        .examples = "  grapnel endpoints rotate ep_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
+                    "  grapnel endpoints rotate ep_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
+                    "--overlap 7d\n",
+        .options = {{"--overlap", "D",
+                     "how long the old secrets sign, too, or 0s (24h)"}},
+        .run = run_endpoints_rotate,
+    },
+    {
+        .name = "endpoints delete",
+        .args = "ID",
+        .min = 1,
+        .max = 1,
+        .summary = "delete an endpoint made at run time",
+        .help = "Attempts in flight end; its waiting deliveries become dead "
+                "letters. Its id is never used\nagain.",
+        .examples =
+            "  grapnel endpoints delete ep_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n",
+        .options = {{"--if-version", "N", "only if it still has this version"}},
+        .run = run_endpoints_delete,
+    },
+    {
+        .name = "endpoints export",
+        .args = "",
+        .summary = "print all endpoints made at run time as JSON",
+        .help = "A list of objects with id, description and settings, for "
+                "`endpoints import`. Without --secrets,\nit has no signing "
+                "secrets, and … in the place of values of headers, queries of "
+                "URLs, and\nclient keys. With --secrets, keep the file as you "
+                "keep a password.",
+        .examples =
+            "  grapnel endpoints export | jq -r '.[].settings.url'\n"
+            "  grapnel endpoints export --secrets | gpg -c -o endpoints.gpg\n",
+        .options = {{"--secrets", NULL, "with all secrets"}},
+        .run = run_endpoints_export,
+    },
+    {
+        .name = "endpoints import",
+        .args = "FILE",
+        .min = 1,
+        .max = 1,
+        .summary = "make the endpoints of an export, with their ids",
+        .help =
+            "FILE is of `endpoints export` (-: standard input). An endpoint "
+            "whose id exists or existed is\nleft as it is; one with wrong "
+            "settings does not stop the others. Each new endpoint is "
+            "printed\nwith its id and, if FILE has no signing secrets for "
+            "it, a new one, which is shown only once.\nExits 1 if one was "
+            "not made.",
+        .examples =
+            "  grapnel endpoints import endpoints.json\n"
+            "  grapnel endpoints export --secrets -c old.yaml | grapnel "
+            "endpoints import -\n",
+        .run = run_endpoints_import,
     },
     {
         .name = "retry",

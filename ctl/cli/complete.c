@@ -13,6 +13,7 @@ static const char *const event_words[] = {"accepted", "buffered",  "routed",
 static const char *const when_words[] = {"5m", "1h", "24h", "7d", NULL};
 static const char *const role_words[] = {"viewer", "operator", "admin", NULL};
 static const char *const expiry_words[] = {"24h", "30d", "90d", "365d", NULL};
+static const char *const overlap_words[] = {"0s", "1h", "24h", "7d", NULL};
 static const char *const outage_words[] = {"30s", "5m", "1h", NULL};
 
 /* The value of an option. A declared argument of a request has its own words. */
@@ -53,6 +54,10 @@ static const struct {
     {"--console", WORDS_FREE, NULL},
     {"--token", WORDS_FREE, NULL},
     {"--ca", WORDS_FILE, NULL},
+    {"--settings", WORDS_FILE, NULL},
+    {"--description", WORDS_FREE, NULL},
+    {"--overlap", WORDS_CHOICE, overlap_words},
+    {"--if-version", WORDS_FREE, NULL},
 };
 
 static const struct {
@@ -70,6 +75,11 @@ static const struct {
     {"endpoints pause", WORDS_ENDPOINT},
     {"endpoints resume", WORDS_ENDPOINT},
     {"endpoints test", WORDS_ENDPOINT},
+    {"endpoints create", WORDS_FREE},
+    {"endpoints change", WORDS_ENDPOINT},
+    {"endpoints rotate", WORDS_ENDPOINT},
+    {"endpoints delete", WORDS_ENDPOINT},
+    {"endpoints import", WORDS_FILE},
     {"listen", WORDS_ENDPOINT},
     {"retry", WORDS_EVENT},
     {"abandon", WORDS_EVENT},

@@ -103,6 +103,24 @@ static void print_endpoints(struct ctl *c, const json_t *list)
     }
 }
 
+static void print_settings(const json_t *e)
+{
+    static const char *const keys[] = {"description", "workspace"};
+    const char *url = text_of(json_object_get(e, "settings"), "url");
+    const char *by = text_of(e, "managed_by"), *version = text_of(e, "version");
+
+    for (size_t i = 0; i < COUNT_OF(keys); i++)
+        if (*text_of(e, keys[i]))
+            printf("%s: %s\n", keys[i], text_of(e, keys[i]));
+    if (*url)
+        printf("url: %s\n", url);
+    if (*by)
+        printf("managed_by: %s%s\n", by,
+               strcmp(by, "api") ? " (grapnel.yaml)" : "");
+    if (*version)
+        printf("version: %s\n", version);
+}
+
 /* Asks the sequencer about this endpoint. `who`: the user that changes it, or NULL. NULL: the
  * reason was printed, and *code is the exit code. */
 static json_t *ask_it(struct ctl *c, const char *what, const char *name,
@@ -208,6 +226,8 @@ int run_endpoints(struct ctl *c)
         print_endpoints(c, list);
     else
         printf("No endpoints.\n");
+    if (!c->json && name)
+        print_settings(json_array_get(list, 0));
     json_decref(list);
     return 0;
 }
