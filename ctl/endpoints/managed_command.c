@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SETTINGS_FILE_MAX_BYTES = 1024 * 1024 };
+enum {
+    SETTINGS_FILE_MAX_BYTES = 1024 * 1024,
+    /* With description and id; a process closes the connection at 1 MiB. */
+    ARGS_MAX_BYTES = 2 * ENDPOINT_DOCUMENT_MAX_BYTES,
+};
 
 json_t *managed_read_json(const char *path, size_t max)
 {
@@ -41,10 +45,17 @@ const char *managed_not_setting(const json_t *settings)
 json_t *managed_ask(struct ctl *c, const char *what, json_t *args,
                     bool *unreachable, char why[200])
 {
-    json_t *reply = ask(c, "sequencer", what, json_incref(args), ASK_MS,
-                        unreachable, why);
+    bool fits = json_dumpb(args, NULL, 0, JSON_COMPACT) <= ARGS_MAX_BYTES;
+    json_t *reply = NULL;
     size_t n = strlen("args.");
 
+    *unreachable = false;
+    if (fits)
+        reply = ask(c, "sequencer", what, json_incref(args), ASK_MS,
+                    unreachable, why);
+    else
+        snprintf(why, 200, "the settings are larger than %d KiB",
+                 ENDPOINT_DOCUMENT_MAX_BYTES / 1024);
     endpoint_document_wipe(args);
     json_decref(args);
     if (!reply && strncmp(why, "args.", n) == 0)

@@ -75,6 +75,7 @@ class Life(EndpointsTest):
         self.assertIn("it has version", err)
         out, _ = self.grapnel(rig, "delete", name)
         self.assertIn("is deleted", out)
+        self.assertEqual(json.loads(self.grapnel(rig, "export")[0]), [])
         count = len(rig.receiver.requests())
         rig.accept(rig.plane_body("acme"))
         rig.settle()
@@ -138,8 +139,10 @@ class Wrong(EndpointsTest):
         for text, says in (("{", "-:1:1: is not JSON"), ("[]", "is not a JSON object"),
                            ('{"id": "x"}', '"id" is not a setting'),
                            ('{"timeout": "9h"}', "timeout: "),
-                           ('{"url": "a", "url": "b"}', "is not JSON")):
-            with self.subTest(text):
+                           ('{"url": "a", "url": "b"}', "is not JSON"),
+                           (json.dumps({"url": "h" * 1000 * 1000}), "larger than 256 KiB"),
+                           (" " * 1100 * 1000, "more than")):
+            with self.subTest(text[:40]):
                 _, err = self.grapnel(rig, "create", *([url] if "9h" in text else []),
                                       "--settings", "-", stdin=text, code=1)
                 self.assertIn(says, err)
@@ -157,15 +160,16 @@ class Wrong(EndpointsTest):
                  {"id": SOME_ID, "settings": []},
                  {"id": SOME_ID, "settings": {**settings, "name": "x"}},
                  7,
+                 {"id": SOME_ID, "description": "x" * 2000 * 1000, "settings": settings},
                  {"id": SOME_ID, "description": None, "settings": settings}]
         done = rig.cli_text("endpoints", "import", "-", "--json", stdin=json.dumps(items))
         self.assertEqual(done.returncode, 1, done.stderr)
         rows = json.loads(done.stdout)
-        self.assertEqual([r["item"] for r in rows if not r["made"]], [1, 2, 3, 4, 5, 6, 7])
+        self.assertEqual([r["item"] for r in rows if not r["made"]], [1, 2, 3, 4, 5, 6, 7, 8])
         self.assertIn("timeout: ", rows[0]["error"])
-        self.assertEqual((rows[7]["id"], rows[7]["error"]), (SOME_ID, None))
-        self.assertRegex(rows[7]["secret"], "^whsec_")
-        for n in range(1, 8):
+        self.assertEqual((rows[8]["id"], rows[8]["error"]), (SOME_ID, None))
+        self.assertRegex(rows[8]["secret"], "^whsec_")
+        for n in range(1, 9):
             self.assertIn(f"-: item {n}", done.stderr)
         for text in ("{}", "[", ""):
             self.grapnel(rig, "import", "-", stdin=text, code=1)

@@ -404,6 +404,23 @@ static void secrets_are_taken_out_and_put_back(void **state)
     json_decref(doc);
 }
 
+static void a_wiped_document_has_no_text(void **state)
+{
+    json_t *doc = json(PRIVATE);
+    const json_t *secrets = json_object_get(doc, "signing_secrets");
+
+    (void)state;
+    endpoint_document_wipe(doc);
+    for (size_t i = 0; i < json_array_size(secrets); i++)
+        assert_memory_equal(json_string_value(json_array_get(secrets, i)),
+                            "\0\0", 2);
+    assert_memory_equal(json_string_value(json_object_get(
+                            json_object_get(doc, "headers"), "x-b")),
+                        "\0\0", 2);
+    json_decref(doc);
+    endpoint_document_wipe(NULL);
+}
+
 static void a_masked_document_has_no_secret(void **state)
 {
     static const char want[] =
@@ -580,6 +597,7 @@ int main(void)
         cmocka_unit_test(a_pattern_is_bounded),
         cmocka_unit_test(an_error_is_always_utf8),
         cmocka_unit_test(secrets_are_taken_out_and_put_back),
+        cmocka_unit_test(a_wiped_document_has_no_text),
         cmocka_unit_test(a_masked_document_has_no_secret),
         cmocka_unit_test(a_patch_is_that_of_rfc_7396),
         cmocka_unit_test(the_subscription_alone_is_that_of_the_whole),
