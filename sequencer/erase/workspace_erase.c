@@ -7,6 +7,7 @@
 #include "daemon_erase.h"
 #include "json_text.h"
 #include "log.h"
+#include "managed_endpoints.h"
 #include "operational_events.h"
 #include "sequencer.h"
 #include "store.h"
@@ -20,6 +21,7 @@
 
 enum {
     PAGE_EVENTS = 100,
+    ENDPOINTS_AT_ONCE = 256,
     REPLY_MS = 10 * 1000,
     AGAIN_MS = 500, /* until a process that is away is asked again */
 };
@@ -421,8 +423,15 @@ static int own_step(struct step *s, const json_t *args)
 {
     json_t *result;
 
-    db_erasing(s->q->d.db);
+    int64_t after = number(s, "n");
 
+    db_erasing(s->q->d.db);
+    if (s->name && after >= 0) { /* endpoints that were made at run time */
+        after = managed_forget_workspace(s->q, s->name, after,
+                                         ENDPOINTS_AT_ONCE);
+        set_number(s, "n", after ? after : -1);
+        return 0;
+    }
     if (s->name && store_erase_objects(s->e->store, s->name))
         return 0;
     if (s->name) {

@@ -23,6 +23,7 @@ enum {
     IDLE_MS = 60 *
               1000, /* a grant that nobody needed for so long is given back */
     GRANTS_PER_LOOK = 256,
+    FORGET_AT_ONCE = 256,
     ROWS_PER_LOOK = 16, /* also in docs/OPERATIONS.md */
     SECRETS_MAX_BYTES = ENDPOINT_DOCUMENT_MAX_BYTES,
 };
@@ -460,8 +461,24 @@ static void give_back_grants(struct sequencer *q)
     }
 }
 
-/* Reads a row, changes its document, and writes it. */
-static void rewrite(struct sequencer *q, struct endpoint *e, bool retire)
+/* Takes `workspace` out of a list. Returns whether it was there. */
+static bool take_out(json_t *workspaces, const char *workspace)
+{
+    bool found = false;
+
+    for (size_t i = json_array_size(workspaces); i-- > 0;)
+        if (strcmp(json_string_value(json_array_get(workspaces, i)),
+                   workspace) == 0) {
+            json_array_remove(workspaces, i);
+            found = true;
+        }
+    return found;
+}
+
+/* Reads a row, changes its document, and writes it. `workspace`: is taken out of its subscription;
+ * NULL: none is. */
+static void rewrite(struct sequencer *q, struct endpoint *e, bool retire,
+                    const char *workspace)
 {
     struct managed_row row, fresh = {0};
     char why[300] = "", *description, *created_by;
@@ -484,6 +501,10 @@ static void rewrite(struct sequencer *q, struct endpoint *e, bool retire)
         fresh.retire_ms = 0;
         fresh.version++;
     }
+    if (workspace) {
+        take_out(json_object_get(doc, "workspaces"), workspace);
+        fresh.version++;
+    }
     if (!doc || !managed_write(q, e, &fresh, doc, why)) {
         log_error(NULL, "the secrets of an endpoint cannot be written again",
                   LS("endpoint", e->name), LS("error", why));
@@ -494,6 +515,36 @@ static void rewrite(struct sequencer *q, struct endpoint *e, bool retire)
     json_decref(doc);
     free(description);
     free(created_by);
+}
+
+int64_t managed_forget_workspace(struct sequencer *q, const char *workspace,
+                                 int64_t after, int max)
+{
+    int64_t ids[FORGET_AT_ONCE];
+    int n = managed_page(q, "", after,
+                         max < FORGET_AT_ONCE ? max : FORGET_AT_ONCE, ids);
+
+    for (int i = 0; i < n; i++) {
+        struct endpoint *e = endpoint_by_id(q, ids[i]);
+        struct managed_row row;
+        json_t *doc = NULL, *list;
+        bool found = false;
+
+        if (e && managed_read(q, e, &row))
+            doc = json_loads(row.settings, 0, NULL);
+        managed_done(q);
+        list = json_object_get(doc, "workspaces");
+        if (json_is_string(list))
+            found = strcmp(json_string_value(list), workspace) == 0;
+        else if (take_out(list, workspace))
+            found = true;
+        if (found && !json_array_size(list))
+            managed_delete(q, e);
+        else if (found)
+            rewrite(q, e, false, workspace);
+        json_decref(doc);
+    }
+    return n ? ids[n - 1] : 0;
 }
 
 static void retire_secrets(struct sequencer *q)
@@ -513,7 +564,7 @@ static void retire_secrets(struct sequencer *q)
             return;
         log_info(NULL, "the old signing secrets of an endpoint have ended",
                  LS("endpoint", e->name));
-        rewrite(q, e, true);
+        rewrite(q, e, true, NULL);
     }
 }
 
@@ -554,7 +605,7 @@ static void seal_again(struct sequencer *q)
         struct endpoint *e = endpoint_by_id(q, ids[i]);
 
         if (e)
-            rewrite(q, e, false);
+            rewrite(q, e, false, NULL);
     }
 }
 

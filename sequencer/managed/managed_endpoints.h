@@ -83,6 +83,11 @@ bool managed_write(struct sequencer *q, struct endpoint *e,
                    struct managed_row *row, json_t *doc, char why[300]);
 /* Later events have no delivery to it; the waiting ones become dead letters. */
 void managed_delete(struct sequencer *q, struct endpoint *e);
+/* Of the next `max` above the id `after`: deletes those that get only events of this workspace,
+ * and takes it out of the subscriptions of others. Returns the last id that it looked at; 0:
+ * there were none. */
+int64_t managed_forget_workspace(struct sequencer *q, const char *workspace,
+                                 int64_t after, int max);
 /* The next ones of this workspace, or of all (""), above the id `after`. Returns how many. */
 int managed_page(struct sequencer *q, const char *workspace, int64_t after,
                  int max, int64_t *ids);

@@ -1,6 +1,7 @@
 """Erasure of a workspace: nothing of it is left in any file, others are untouched, and it survives
 kills and a restore."""
 
+import base64
 import contextlib
 import http.client
 import json
@@ -30,7 +31,8 @@ class Erase(RigTest):
     def full_rig(self):
         """Of two workspaces: delivered, retried, dead and refused events, with the mark in each
         place that a stranger or an endpoint can write to."""
-        rig = self.rig({"console": {"tokens": [TOKEN]}}, console=True)
+        rig = self.rig({"console": {"tokens": [TOKEN]},
+                        "secrets_key": base64.b64encode(bytes(32)).decode()}, console=True)
         rig.config["producers"] = [{"name": "ledger", "tokens": [PRODUCER]}]
         rig.config["endpoints"].append(rig.endpoint("legal", guard=False))
         rig.config["endpoints"].append(rig.endpoint("slow", ordered="workspace",
@@ -45,6 +47,10 @@ class Erase(RigTest):
             {"path": "/legal", "responses": [{"status": 400, "body": f"{MARK}-response"}]},
             {"path": "/slow", "responses": [{"status": 503, "body": f"{MARK}-response"}]})
         rig.start()
+        self.made = [self.call(rig, "POST", "/endpoints", {
+            "url": rig.receiver.url("/made"), "allow_private": True, "workspaces": workspaces,
+            "description": f"{MARK}-{workspaces[0]}"})[1]["name"]
+            for workspaces in ([NAME], ["other", NAME])]
         self.events = {w: [self.post(rig, w) for _ in range(6)] for w in (NAME, "other")}
         for w in (NAME, "other"):
             status, _, _ = rig.post(
@@ -141,6 +147,10 @@ class Everything(Erase):
         # Who erased it, and when, stays.
         done = [r for r in rig.cli("audit")[0] if r["command"] == "workspace_erase"]
         self.assertEqual([r["actor"] for r in done], ["token 1 of console.tokens"] * 2)
+        # Its endpoints are gone, and those of others have forgotten it.
+        alone, both = (rig.ask("sequencer", "endpoint", name=name) for name in self.made)
+        self.assertEqual(alone["state"], "removed")
+        self.assertEqual(both["settings"]["workspaces"], ["other"])
         # The other workspace continues where it was.
         after = rig.ask("sequencer", "workspace", workspace="other")
         self.assertEqual(after["sequence"], before["sequence"] + 1)
