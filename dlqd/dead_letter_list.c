@@ -281,7 +281,8 @@ json_t *list_ask_show(void *self, json_t *args, char why[200])
 
 bool list_to_good(const struct dlqd *d, const char *to, char why[200])
 {
-    if (!to || settings_endpoint(d->daemon.settings, to))
+    if (!to || settings_endpoint(d->daemon.settings, to) ||
+        endpoint_id_valid(to))
         return true;
     control_fail(why, CONTROL_NOT_FOUND, "args.to: no endpoint is named %.63s",
                  to);

@@ -451,8 +451,14 @@ static const struct conf_section tls_section = {
 static void check_endpoint(const struct conf_value *v, void *target)
 {
     struct endpoint_settings *e = target;
+    bool like_an_id = conf_has(v, "name") && e->name &&
+                      endpoint_id_valid(e->name);
     int port = e->url && !wrong_url(e->url) ? url_port(e->url) : 0;
 
+    if (like_an_id)
+        conf_error_key(v, "name",
+                       "has the form of an id (ep_…), which only endpoints "
+                       "that are made at run time have");
     if (e->transport == TRANSPORT_PULL) {
         /* They judge an endpoint by its responses; the defaults do not know the transport. */
         e->breaker = e->guard = false;

@@ -1,6 +1,7 @@
 /* settings: looks up sources, producers and endpoints by name. */
 #include "settings.h"
 #include "sha256.h"
+#include "ulid.h"
 #include <jansson.h>
 #include <openssl/crypto.h>
 #include <string.h>
@@ -20,6 +21,14 @@ const struct producer *settings_producer(const struct settings *s,
         if (s->producers[i].name && strcmp(s->producers[i].name, name) == 0)
             return &s->producers[i];
     return NULL;
+}
+
+bool endpoint_id_valid(const char *name)
+{
+    size_t n = strlen(MANAGED_ID_PREFIX);
+
+    return strncmp(name, MANAGED_ID_PREFIX, n) == 0 &&
+           strlen(name) == n + ULID_BYTES && ulid_valid(name + n);
 }
 
 const struct endpoint_settings *settings_endpoint(const struct settings *s,

@@ -302,6 +302,10 @@ const struct producer *settings_producer(const struct settings *s,
 const struct producer *settings_token(const struct settings *s,
                                       struct bytes token);
 
+/* Whether a name has the form of an endpoint that was made at run time, which no file declares
+ * and only the sequencer knows: `ep_` and a ULID. */
+#define MANAGED_ID_PREFIX "ep_"
+bool endpoint_id_valid(const char *name);
 const struct endpoint_settings *settings_endpoint(const struct settings *s,
                                                   const char *name);
 const struct retry_policy *settings_policy(const struct settings *s,

@@ -246,6 +246,12 @@ static bool may_name(const struct producer *producer, const char *url)
     return false;
 }
 
+static bool named_in_file(const struct settings *s, const struct published *p)
+{
+    return settings_endpoint(
+               s, json_string_value(json_array_get(p->endpoints, 0))) != NULL;
+}
+
 static bool is_pulled(const struct settings *s, const struct published *p)
 {
     const struct endpoint_settings *e = settings_endpoint(
@@ -278,7 +284,7 @@ enum published_verdict published_judge(const struct published *p,
     for (size_t i = 0; !unknown && i < json_array_size(p->endpoints); i++) {
         const char *name = json_string_value(json_array_get(p->endpoints, i));
 
-        if (!settings_endpoint(settings, name))
+        if (!settings_endpoint(settings, name) && !endpoint_id_valid(name))
             unknown = name;
     }
     if (!route_list_takes(&producer->workspaces, p->workspace)) {
@@ -301,6 +307,11 @@ enum published_verdict published_judge(const struct published *p,
                          ? "it matches none of the producer's `may_name_urls`"
                          : "this producer may not name URLs: it has no "
                            "`may_name_urls`");
+    } else if (p->url && !named_in_file(settings, p)) {
+        v = PUBLISHED_UNKNOWN;
+        (void)refuse(wrong, "url",
+                     "its endpoint was made at run time: a URL can be named "
+                     "only for an endpoint of grapnel.yaml");
     } else if (p->url && is_pulled(settings, p)) {
         v = PUBLISHED_UNKNOWN;
         (void)refuse(wrong, "url",

@@ -111,7 +111,6 @@ static bool choose_id(struct sequencer *q, const char *wanted,
                       char id[NAME_MAX_BYTES + 1], char why[200])
 {
     char number[ULID_BYTES + 1];
-    struct ulid u;
 
     if (q->endpoint_count &&
         q->endpoints[q->endpoint_count - 1].id >= ENDPOINTS_MAX - 1) {
@@ -126,8 +125,7 @@ static bool choose_id(struct sequencer *q, const char *wanted,
         snprintf(id, NAME_MAX_BYTES + 1, MANAGED_ID_PREFIX "%s", number);
         return true;
     }
-    if (!endpoint_is_managed_id(wanted) ||
-        ulid_resume(&u, wanted + strlen(MANAGED_ID_PREFIX)) != GR_OK) {
+    if (!endpoint_id_valid(wanted)) {
         control_fail(why, CONTROL_INVALID,
                      "args.id: \"%.60s\" is not the id of an endpoint", wanted);
         return false;
@@ -139,6 +137,21 @@ static bool choose_id(struct sequencer *q, const char *wanted,
     }
     snprintf(id, NAME_MAX_BYTES + 1, "%s", wanted);
     return true;
+}
+
+/* Its secrets, if it has any, can be stored. */
+static bool may_keep(struct sequencer *q, const json_t *doc, char why[200])
+{
+    json_t *copy = json_deep_copy(doc),
+           *secrets = endpoint_document_take_secrets(copy);
+    char what[300] = "";
+    bool may = !secrets || managed_can_seal(q, what);
+
+    json_decref(secrets);
+    json_decref(copy);
+    if (!may)
+        refuse(why, "", what);
+    return may;
 }
 
 json_t *managed_create_command(void *self, json_t *args, char why[200])
@@ -160,7 +173,7 @@ json_t *managed_create_command(void *self, json_t *args, char why[200])
         json_object_set_new(doc, "signing_secrets", json_pack("[s]", secret));
     }
     if (choose_id(q, text_in(args, "id"), id, why) &&
-        is_good(q, id, doc, &ordered, why)) {
+        is_good(q, id, doc, &ordered, why) && may_keep(q, doc, why)) {
         e = endpoint_find_or_add(q, id);
         e->ordered = ordered;
         if (managed_write(q, e, &row, doc, what)) {

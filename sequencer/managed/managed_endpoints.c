@@ -97,9 +97,10 @@ static int64_t timeout_of(const json_t *doc)
     const char *text = json_string_value(json_object_get(doc, "timeout")), *why;
     int64_t ms = 0;
 
-    if (text && conf_parse_duration(text, &ms, &why) != GR_OK)
-        ms = 0;
-    return ms;
+    if (text && conf_parse_duration(text, &ms, &why) == GR_OK)
+        return ms;
+    text = json_string_value(json_object_get(doc, "transport"));
+    return text && strcmp(text, "pull") == 0 ? PULL_LEASE_MS : 0;
 }
 
 static void unsubscribe(struct sequencer *q, const struct endpoint *e)
@@ -337,8 +338,19 @@ void managed_wake(struct sequencer *q, struct endpoint *e)
 
 /* ---- writing ---- */
 
+bool managed_can_seal(const struct sequencer *q, char why[300])
+{
+    if (key_ring_current(q->managed->keys))
+        return true;
+    snprintf(why, 300,
+             "it has secrets, which are stored only encrypted, and the "
+             "configuration has no secrets_key: make one with `openssl rand "
+             "-base64 32 > FILE`, and set `secrets_key: file:FILE`");
+    return false;
+}
+
 /* Takes the secrets out of `doc`, into `out`. */
-static bool seal(struct managed *m, const struct endpoint *e, json_t *doc,
+static bool seal(struct sequencer *q, const struct endpoint *e, json_t *doc,
                  struct buf *out, char why[300])
 {
     json_t *secrets = endpoint_document_take_secrets(doc);
@@ -347,16 +359,12 @@ static bool seal(struct managed *m, const struct endpoint *e, json_t *doc,
 
     if (!secrets)
         return true;
-    if (!key_ring_current(m->keys)) {
-        snprintf(why, 300,
-                 "it has secrets, which are stored only encrypted, and the "
-                 "configuration has no secrets_key: make one with `openssl "
-                 "rand -base64 32 > FILE`, and set `secrets_key: file:FILE`");
+    if (!managed_can_seal(q, why)) {
         json_decref(secrets);
         return false;
     }
     text = json_dumps(secrets, JSON_COMPACT);
-    good = sealed_seal(m->keys, e->name, SEALED_FIELD,
+    good = sealed_seal(q->managed->keys, e->name, SEALED_FIELD,
                        (struct bytes){text, strlen(text)}, out);
     if (!good)
         snprintf(why, 300, "its secrets are too long");
@@ -377,7 +385,7 @@ bool managed_write(struct sequencer *q, struct endpoint *e,
     int i = 0;
 
     buf_init(&sealed, 2 * SECRETS_MAX_BYTES);
-    if (!seal(m, e, doc, &sealed, why)) {
+    if (!seal(q, e, doc, &sealed, why)) {
         buf_fini(&sealed);
         return false;
     }

@@ -76,6 +76,8 @@ void managed_done(struct sequencer *q);
  * read. */
 json_t *managed_document(struct sequencer *q, const struct endpoint *e,
                          const struct managed_row *row, char why[300]);
+/* Whether there is a key for secrets; if not, `why` says how to make one. */
+bool managed_can_seal(const struct sequencer *q, char why[300]);
 /* Seals the secrets of `doc` and writes the row. Takes the
  * secrets out of `doc`. The endpoint has the new subscription, and if it is awake, the new
  * settings. false: `why` says what is wrong, and nothing was changed. */

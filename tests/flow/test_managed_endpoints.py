@@ -186,6 +186,29 @@ class Life(Managed):
         self.assertEqual(self.error(self.call(rig, "POST", path, {}))[:2],
                          (503, "process_unavailable"))
 
+    def test_it_can_be_named_by_its_id(self):
+        """By a producer's event, and when a dead letter is sent to another endpoint."""
+        rig = self.managed_rig({"producers": [{"name": "shop", "tokens": ["of-the-shop-" * 3]}]})
+        rig.config["endpoints"] = [rig.endpoint("crm", guard=False)]
+        rig.write_config()
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}]})
+        rig.start()
+        made = self.make(rig, types=["never"])
+        letter = rig.accept()
+        rig.settle()
+        rig.cli("dlq", "retry", letter, "--to", made["name"])
+        rig.receiver.wait(letter, path="/hook")
+        other = self.make(rig, "/other")
+        self.make(rig, "/not")
+        event = {"type": "a.b", "workspace": "w", "data": {}, "endpoints": [other["name"]]}
+        status, _, reply = rig.post(json.dumps(event).encode(), path="/v1/events", headers={
+            "Authorization": "Bearer " + "of-the-shop-" * 3})
+        self.assertEqual(status, 200, reply)
+        rig.settle()
+        self.assertEqual(list(rig.receiver.delivered("/other")), [reply["id"]])
+        self.assertEqual(list(rig.receiver.delivered("/not")), [])
+        self.assertEqual(list(rig.receiver.delivered("/hook")), [letter])
+
     def test_endpoints_of_the_file_are_changed_only_there(self):
         rig = self.api_rig({"secrets_key": KEY}).start()
         shown = self.get(rig, "/endpoints/crm")
@@ -226,6 +249,7 @@ class Wrong(Managed):
         answer = self.call(rig, "POST", "/endpoints", {"url": "https://example.com/"})
         self.assertEqual(answer[0], 400)
         self.assertIn("secrets_key", answer[2]["error"]["message"])
+        self.assertEqual([e["name"] for e in self.get(rig, "/endpoints")["items"]], ["crm"])
 
     def test_a_repeat_with_the_same_key_makes_one_endpoint(self):
         rig = self.managed_rig().start()
