@@ -161,6 +161,19 @@ bool is_known(struct ctl *c, const char *list, const char *what,
     return false;
 }
 
+bool is_managed(struct ctl *c, const char *id)
+{
+    bool unreachable = false;
+    char why[200];
+    json_t *reply = ask(c, "sequencer", "endpoint",
+                        json_pack("{s:s}", "name", id), ASK_NAMES_MS,
+                        &unreachable, why);
+    bool there = reply || unreachable;
+
+    json_decref(reply);
+    return there;
+}
+
 /* The endpoint of a backfill is not in the configuration; its name ends with that of its
  * source. */
 bool is_endpoint(struct ctl *c, const char *name)
@@ -169,6 +182,8 @@ bool is_endpoint(struct ctl *c, const char *name)
 
     if (name && strncmp(name, BACKFILL_PREFIX, n) == 0)
         return is_known(c, "sources", "source", name + n);
+    if (name && endpoint_id_valid(name) && is_managed(c, name))
+        return true;
     return is_known(c, "endpoints", "endpoint", name);
 }
 

@@ -852,10 +852,8 @@ const struct command ctl_commands[] = {
             "once an hour, and audit.notify sends it. Exits 1 if a row was "
             "changed, removed or\ninserted, or if no row has a published "
             "hash.",
-        .examples =
-            "  grapnel audit verify\n"
-            "  grapnel audit verify --head \"$(grep -oh 'head=.*' grapnel.log "
-            "| cut -c6-)\"\n",
+        .examples = "  grapnel audit verify\n"
+                    "  grapnel audit verify --head 8f3a5c\n",
         .options = {{"--head", "HASH",
                      "a published hash, as PROCESS:ROW:HASH or alone; several "
                      "with commas"}},

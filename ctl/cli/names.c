@@ -93,9 +93,10 @@ static bool has_workspace(struct ctl *c, const char *name)
     json_t *reply = ask(c, "sequencer", "workspace",
                         json_pack("{s:s}", "workspace", name), ASK_STATUS_MS,
                         &unreachable, why);
+    bool there = reply || unreachable;
 
     json_decref(reply);
-    return reply || unreachable;
+    return there;
 }
 
 /* The sequencer keeps a row of each workspace for ever; types are those of the newest events. */
@@ -115,6 +116,8 @@ static bool is_there(struct ctl *c, const char *option, struct conf_near *near)
     if (strcmp(option, "--reason") == 0)
         return strncmp(near->text, "refused:", strlen("refused:")) == 0 ||
                is_word(choices_of(c, option), near);
+    if (strcmp(option, "--endpoint") == 0 && endpoint_id_valid(near->text))
+        return is_managed(c, near->text);
     names = strcmp(option, "--endpoint") == 0 || strcmp(option, "--source") == 0
                 ? known_names(c)
                 : NULL;

@@ -23,14 +23,27 @@ enum {
     LIMIT_USUAL = 100,
 };
 
+static int compare_slots(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* In the order in which they were made. */
 void endpoints_troubles(void *self, json_t *out)
 {
     struct sequencer *q = self;
     json_t *list = json_array();
     json_int_t more = 0;
+    size_t count = q->lists[ENDPOINTS_STOPPED].count;
+    uint32_t *slots = gr_alloc(count * sizeof *slots);
 
-    for (size_t i = 0; i < q->lists[ENDPOINTS_STOPPED].count; i++) {
-        const struct endpoint *e = endpoint_listed(q, ENDPOINTS_STOPPED, i);
+    if (count)
+        memcpy(slots, q->lists[ENDPOINTS_STOPPED].slots, count * sizeof *slots);
+    qsort(slots, count, sizeof *slots, compare_slots);
+    for (size_t i = 0; i < count; i++) {
+        const struct endpoint *e = &q->endpoints[slots[i]];
         int64_t since_ms = endpoint_waits_since_ms(e), waiting;
         json_t *one;
 
@@ -49,6 +62,7 @@ void endpoints_troubles(void *self, json_t *out)
                             json_boolean(waiting >= COUNT_MAX));
         json_array_append_new(list, one);
     }
+    free(slots);
     json_object_set_new(out, "troubles", list);
     json_object_set_new(out, "troubles_more", json_integer(more));
 }

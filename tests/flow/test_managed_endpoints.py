@@ -196,7 +196,8 @@ class Life(Managed):
         made = self.make(rig, types=["never"])
         letter = rig.accept()
         rig.settle()
-        rig.cli("dlq", "retry", letter, "--to", made["name"])
+        dead, = rig.ask("dlqd", "dlq")["dead_letters"]
+        self.assertEqual(rig.cli("dlq", "retry", dead["id"], "--to", made["name"])[1], 0)
         rig.receiver.wait(letter, path="/hook")
         other = self.make(rig, "/other")
         self.make(rig, "/not")

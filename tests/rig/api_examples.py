@@ -3,6 +3,7 @@ for each operation of the OpenAPI document the parameters and the body of a requ
 A new route needs an entry here: a change in ACTS, with the process that makes it, and anything else in
 READS if its path or its query has parameters that are required."""
 
+import base64
 import hashlib
 import hmac
 import http.client
@@ -16,6 +17,7 @@ from rig import wait_for
 TOKEN = "an-admin-token-of-the-file"
 BASE = "/api/v1"
 LEDGER_KEY = "ledger key"
+SECRETS_KEY = base64.b64encode(bytes(32)).decode()
 
 
 class Pipeline:
@@ -23,7 +25,8 @@ class Pipeline:
     makes another one."""
 
     def __init__(self, test, **how):
-        self.rig = rig = test.rig({"console": {"tokens": [TOKEN]}}, console=True, **how)
+        self.rig = rig = test.rig({"console": {"tokens": [TOKEN]}, "secrets_key": SECRETS_KEY},
+                                  console=True, **how)
         self.count = itertools.count()
         rig.config["sources"].append({
             "name": "ledger", "provider": "custom", "secrets": [LEDGER_KEY],
@@ -159,6 +162,10 @@ class Pipeline:
         return len([j for j in self.rig.ask(process, "jobs", limit=200)["jobs"]
                     if j["args"].get("workspace") == workspace])
 
+    def endpoint(self):
+        return self.rig.ask("sequencer", "endpoint_create", url="https://example.com/",
+                            workspaces=[self.name()])["name"]
+
     def reject(self):
         self.rig.post(b"{}", headers={"X-Plane-Signature": "wrong"})
         return self.rig.ask("ingress", "rejects")["rejects"][0]["id"]
@@ -177,6 +184,18 @@ class Act:
 NOTE = {"note": "n"}
 
 ACTS = {
+    "POST /endpoints": Act(
+        "sequencer", "endpoint_create",
+        lambda p: ({}, {"url": "https://example.com/", "workspaces": [p.name()]}),
+        effects=lambda p, a: len(p.rig.ask("sequencer", "endpoints",
+                                           workspace=a["workspaces"][0])["endpoints"])),
+    "PATCH /endpoints/{name}": Act(
+        "sequencer", "endpoint_change", lambda p: ({"name": p.endpoint()}, {"timeout": "9s"})),
+    "POST /endpoints/{name}/rotate-secret": Act(
+        "sequencer", "endpoint_rotate", lambda p: ({"name": p.endpoint()}, {}),
+        effects=lambda p, a: p.rig.ask("sequencer", "endpoint", name=a["name"])["version"] - 1),
+    "DELETE /endpoints/{name}": Act(
+        "sequencer", "endpoint_delete", lambda p: ({"name": p.endpoint()}, None)),
     "POST /endpoints/{name}/pause": Act(
         "sequencer", "endpoint_pause", lambda p: ({"name": "spare"}, {})),
     "POST /endpoints/{name}/resume": Act(
@@ -208,8 +227,6 @@ ACTS = {
     "POST /replays": Act(
         "ingress", "replay", lambda p: ({}, {"since": "1h", "workspace": p.workspace()}),
         effects=lambda p, a: p.jobs("ingress", a["workspace"])),
-    "DELETE /workspaces/{workspace}": Act(
-        "sequencer", "workspace_erase", lambda p: ({"workspace": p.workspace()}, None)),
     "POST /gaps/{id}/close": Act("sequencer", "close_gap", lambda p: ({"id": p.gap()}, NOTE)),
     "POST /alerts/{name}/test": Act("console", "alerts_test", lambda p: ({"name": "ops"}, {})),
     "POST /tokens": Act(
