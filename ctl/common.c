@@ -161,7 +161,7 @@ bool is_known(struct ctl *c, const char *list, const char *what,
     return false;
 }
 
-bool is_managed(struct ctl *c, const char *id)
+bool is_run_time_endpoint(struct ctl *c, const char *id)
 {
     bool unreachable = false;
     char why[200];
@@ -182,7 +182,7 @@ bool is_endpoint(struct ctl *c, const char *name)
 
     if (name && strncmp(name, BACKFILL_PREFIX, n) == 0)
         return is_known(c, "sources", "source", name + n);
-    if (name && endpoint_id_valid(name) && is_managed(c, name))
+    if (name && endpoint_id_valid(name) && is_run_time_endpoint(c, name))
         return true;
     return is_known(c, "endpoints", "endpoint", name);
 }

@@ -111,7 +111,7 @@ bool is_known(struct ctl *c, const char *list, const char *what,
 bool is_endpoint(struct ctl *c, const char *name);
 /* Whether an endpoint with this id was made at run time; true also if the sequencer does not
  * respond. */
-bool is_managed(struct ctl *c, const char *id);
+bool is_run_time_endpoint(struct ctl *c, const char *id);
 /* The interval at which processes publish metrics, ms; the default if it is unknown. */
 int64_t metrics_interval_ms(struct ctl *c);
 /* Prints "grapnel: …" on standard error, harmless for a terminal. Returns `code`. */

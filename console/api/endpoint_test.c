@@ -87,7 +87,7 @@ void endpoint_test(struct api_request *r)
 
     if (!r->state && e)
         begin(r, e);
-    else if (!r->state && !endpoint_is_managed_id(name))
+    else if (!r->state && !endpoint_id_valid(name))
         api_fail(r, WEB_NOT_FOUND, NULL, "there is no endpoint %s", name);
     else if (!r->state)
         begin_managed(r, name);

@@ -117,7 +117,7 @@ static bool is_there(struct ctl *c, const char *option, struct conf_near *near)
         return strncmp(near->text, "refused:", strlen("refused:")) == 0 ||
                is_word(choices_of(c, option), near);
     if (strcmp(option, "--endpoint") == 0 && endpoint_id_valid(near->text))
-        return is_managed(c, near->text);
+        return is_run_time_endpoint(c, near->text);
     names = strcmp(option, "--endpoint") == 0 || strcmp(option, "--source") == 0
                 ? known_names(c)
                 : NULL;

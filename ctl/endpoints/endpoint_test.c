@@ -162,7 +162,7 @@ int run_endpoints_test(struct ctl *c)
     json_t *reply;
     bool delivered;
 
-    if (endpoint_is_managed_id(name))
+    if (endpoint_id_valid(name))
         e = managed = of_sequencer(c, name, &code);
     else
         e = of_file(c, name);

@@ -32,11 +32,6 @@ static bool is_secret(const struct conf_key *k)
     return (k->flags & CONF_SECRET) && !(k->flags & CONF_PUBLIC);
 }
 
-bool endpoint_is_managed_id(const char *name)
-{
-    return strncmp(name, MANAGED_ID_PREFIX, strlen(MANAGED_ID_PREFIX)) == 0;
-}
-
 /* ---- reading ---- */
 
 struct reading {

@@ -20,12 +20,6 @@ enum {
     ENDPOINT_DOCUMENT_MAX_PATTERN_BYTES = 256, /* of a text with * */
 };
 
-/* The ids of endpoints that are made at run time begin with this. */
-#define MANAGED_ID_PREFIX "ep_"
-
-/* Whether a name can be such an id: it begins as one. */
-bool endpoint_is_managed_id(const char *name);
-
 /* Reads a whole document. What it does not set comes from settings->defaults, as in the file.
  * `tenant`: it is from a workspace's token, which may set neither allow_private,
  * allowed_ports nor tls, nor a max_in_flight above the default.

@@ -149,7 +149,7 @@ void endpoint_unknown(struct sequencer *q, const char *name, char why[200])
     for (size_t i = 0; i < s->endpoint_count; i++)
         conf_near_try(&near, s->endpoints[i].name);
     control_fail(why, CONTROL_NOT_FOUND,
-                 endpoint_is_managed_id(name)
+                 endpoint_id_valid(name)
                      ? "there is no endpoint %.63s"
                      : "the configuration has no endpoint \"%.63s\"%s",
                  name, conf_near_hint(&near, hint));
