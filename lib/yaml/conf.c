@@ -466,14 +466,15 @@ static void copy_utf8(char *out, size_t size, const char *text, size_t n)
 bool conf_first_error(struct conf *c, char *path, size_t path_size, char *what,
                       size_t what_size)
 {
-    const struct mistake *m = c->mistakes;
-    size_t start;
+    const struct mistake *m;
+    size_t start, i = 0;
 
     sort(c);
-    while (m < c->mistakes + c->mistake_count && m->warning)
-        m++;
-    if (m == c->mistakes + c->mistake_count)
+    while (i < c->mistake_count && c->mistakes[i].warning)
+        i++;
+    if (i == c->mistake_count)
         return false;
+    m = &c->mistakes[i];
     start = m->path_bytes ? m->path_bytes + strlen(": ") : 0;
     copy_utf8(path, path_size, m->message, m->path_bytes);
     copy_utf8(what, what_size, m->message + start, strlen(m->message + start));
