@@ -94,14 +94,15 @@ static struct active *find_active(const struct console *c, const char *rule,
 
 /* ---- one alert as JSON ---- */
 
-static json_t *alert_json(const struct alert_row *a)
+static json_t *alert_json(const struct console *c, const struct alert_row *a)
 {
-    return json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:f, s:o}", "name",
-                     a->rule, "severity", a->severity, "subject",
+    return json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:f, s:o, s:o}",
+                     "name", a->rule, "severity", a->severity, "subject",
                      json_text_or_null(a->subject), "state", a->state, "since",
                      json_time(a->since_ms), "fired_at", json_time(a->fired_ms),
                      "ended_at", json_time(a->ended_ms), "value", a->value,
-                     "summary", json_text_of(a->summary));
+                     "summary", json_text_of(a->summary), "silenced_until",
+                     json_time(silences_until(c, a->rule)));
 }
 
 /* ---- one subject of one rule ---- */
@@ -114,7 +115,7 @@ static void put_live(struct console *c, const struct alert_row *row,
 
     if (!(live_kinds(c->live) & LIVE_ALERT))
         return;
-    data = alert_json(row);
+    data = alert_json(c, row);
     live_put(c->live,
              &(struct live_item){
                  .kind = LIVE_ALERT,
@@ -157,6 +158,7 @@ static void note_change(struct console *c, struct changes *changes,
                             .subject = gr_strdup(a->subject),
                             .resolved = resolved,
                             .since_ms = a->lifecycle.since_ms,
+                            .fired_ms = a->lifecycle.fired_ms,
                             .value = value,
                             .summary = gr_strdup(summary)};
 
@@ -272,6 +274,35 @@ void alerts_judge(struct console *c)
     changes_notify(c, &changes);
 }
 
+void alerts_notify_since(struct console *c, const char *name, int64_t since_ms)
+{
+    const struct alert_rule *rule = rule_named(c->daemon.settings, name);
+    struct changes changes = {0};
+    struct active *a;
+
+    LIST_FOREACH(a, &c->active, link)
+    {
+        struct measurement measurement = {.value = a->value, .known = true};
+        struct change change = {.rule = rule,
+                                .since_ms = a->lifecycle.since_ms,
+                                .fired_ms = a->lifecycle.fired_ms,
+                                .value = a->value};
+        struct buf summary;
+
+        if (!rule || strcmp(a->rule, name) != 0 ||
+            a->lifecycle.state != LIFECYCLE_FIRING ||
+            a->lifecycle.fired_ms < since_ms)
+            continue;
+        buf_init(&summary, 1000);
+        rule_summary(rule, a->subject, &measurement, true, &summary);
+        change.subject = gr_strdup(a->subject);
+        change.summary = gr_strdup(summary.data ? summary.data : "");
+        changes_add(&changes, &change);
+        buf_fini(&summary);
+    }
+    changes_notify(c, &changes);
+}
+
 /* ---- for readers ---- */
 
 struct alert_listing {
@@ -309,7 +340,7 @@ static void add_json(void *self, const struct alert_row *stored)
 
     buf_init(&summary, 1000);
     put_present(l->c, a, &summary);
-    json_array_append_new(l->out, alert_json(a));
+    json_array_append_new(l->out, alert_json(l->c, a));
     buf_fini(&summary);
 }
 

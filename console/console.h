@@ -12,6 +12,7 @@
 #include "prometheus.h"
 #include "rules.h"
 #include "series_store.h"
+#include "silences.h"
 #include "store.h"
 #include "ulid.h"
 #include "web.h"
@@ -78,6 +79,7 @@ struct console {
     struct alert_events *alert_events;
     struct audit_heads *heads;
     struct active_list active;
+    LIST_HEAD(, silence) silences;
     struct tests tests;
     struct ulid ids;
     zsock_t *dlqd; /* DEALER to its control socket */
@@ -105,6 +107,8 @@ json_t *console_ask_trace(void *self, json_t *args, char why[200]);
 void alerts_load(struct console *c); /* from disk, also after an undo */
 void alerts_close(struct console *c);
 void alerts_judge(struct console *c);
+/* Notifies of this rule's alerts that fire and have begun to since then. */
+void alerts_notify_since(struct console *c, const char *rule, int64_t since_ms);
 json_t *alerts_json(struct console *c, int64_t limit);
 int alerts_firing(const struct console *c, const char *severity);
 
@@ -113,7 +117,7 @@ struct change {
     const struct alert_rule *rule;
     char *subject; /* owned, as are these: */
     bool resolved;
-    int64_t since_ms;
+    int64_t since_ms, fired_ms;
     double value;
     char *summary;
     json_t *detail; /* more fields, or NULL */
@@ -123,7 +127,8 @@ struct changes {
     size_t count;
 };
 void changes_add(struct changes *l, const struct change *c);
-/* Add one row for each notifier that is subscribed to any of the changes; empties the list. */
+/* Add one row for each notifier that is subscribed to any of the changes, unless their rules are
+ * silenced; empties the list. */
 void changes_notify(struct console *c, struct changes *l);
 /* In the transaction: store the results of what was sent. Returns the longest sleep, ms. */
 int notifications_work(struct console *c);

@@ -120,6 +120,7 @@ static void notify_group(struct console *c, const struct alert_rule *rule,
     struct change change = {.rule = rule,
                             .subject = gr_strdup(g->endpoint),
                             .since_ms = row.since_ms,
+                            .fired_ms = row.fired_ms,
                             .value = row.value};
     struct buf summary;
     size_t i;

@@ -179,17 +179,28 @@ static void notify_one(struct console *c, const struct notifier *to,
     buf_fini(&d.names);
 }
 
+static void change_fini(struct change *c)
+{
+    free(c->subject);
+    free(c->summary);
+    json_decref(c->detail);
+}
+
 void changes_notify(struct console *c, struct changes *l)
 {
     const struct settings *s = c->daemon.settings;
+    size_t kept = 0;
 
+    for (size_t i = 0; i < l->count; i++)
+        if (silences_mute(c, &l->all[i]))
+            change_fini(&l->all[i]);
+        else
+            l->all[kept++] = l->all[i];
+    l->count = kept;
     for (size_t i = 0; i < s->notifier_count && l->count; i++)
         notify_one(c, &s->notifiers[i], l);
-    for (size_t i = 0; i < l->count; i++) {
-        free(l->all[i].subject);
-        free(l->all[i].summary);
-        json_decref(l->all[i].detail);
-    }
+    for (size_t i = 0; i < l->count; i++)
+        change_fini(&l->all[i]);
     free(l->all);
     *l = (struct changes){0};
 }

@@ -40,6 +40,11 @@ void store_open(struct store *s, struct db *db)
                                       "DELETE FROM notifications WHERE n = ?");
     s->notifications_left = db_prepare(db,
                                        "SELECT count(*) FROM notifications");
+    s->silences = db_prepare(
+        db, "SELECT " ROW_NAMES(SILENCE_COLUMNS) " FROM silences");
+    s->silence_put = db_prepare(
+        db, ROW_REPLACE_WITH("silences", SILENCE_COLUMNS, "", ""));
+    s->silence_drop = db_prepare(db, "DELETE FROM silences WHERE rule = ?");
     s->cursor_get = db_prepare(db, "SELECT value FROM cursors WHERE name = ?");
     s->cursor_set = db_prepare(
         db, "INSERT OR REPLACE INTO cursors(name, value) VALUES(?, ?)");
@@ -158,6 +163,34 @@ int64_t store_notifications_left(struct store *s)
 
     db_done(s->notifications_left);
     return n;
+}
+
+/* ---- silences ---- */
+
+void store_silences(struct store *s, silence_each *each, void *self)
+{
+    while (db_step(s->db, s->silences)) {
+        struct silence_row r;
+        int i = 0;
+
+        ROW_READ(SILENCE_COLUMNS, s->silences, i, &r);
+        each(self, &r);
+    }
+    db_done(s->silences);
+}
+
+void store_silence_put(struct store *s, const struct silence_row *r)
+{
+    int i = 0;
+
+    ROW_BIND(SILENCE_COLUMNS, s->silence_put, i, r);
+    db_run(s->db, s->silence_put);
+}
+
+void store_silence_drop(struct store *s, const char *rule)
+{
+    bind_text(s->silence_drop, 1, rule);
+    db_run(s->db, s->silence_drop);
 }
 
 /* ---- cursors ---- */

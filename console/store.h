@@ -40,11 +40,23 @@ struct notification_row {
     ROW_FIELDS(NOTIFICATION_COLUMNS)
 };
 
+/* A row of `silences`. */
+#define SILENCE_COLUMNS(F, X) \
+    F(text, rule)             \
+    X(i64, since_ms)          \
+    X(i64, until_ms)          \
+    X(text, note)             \
+    X(text, who)
+struct silence_row {
+    ROW_FIELDS(SILENCE_COLUMNS)
+};
+
 struct store {
     struct db *db;
     stmt *alert_add, *alert_set, *alerts_active, *alerts_recent, *alerts_cut,
         *notification_add, *notification_next, *notification_again,
-        *notification_drop, *notifications_left, *cursor_get, *cursor_set;
+        *notification_drop, *notifications_left, *cursor_get, *cursor_set,
+        *silences, *silence_put, *silence_drop;
 };
 
 void store_open(struct store *s, struct db *db);
@@ -72,6 +84,11 @@ void store_notification_again(struct store *s, int64_t n, int64_t attempts,
                               int64_t next_ms);
 void store_notification_drop(struct store *s, int64_t n);
 int64_t store_notifications_left(struct store *s);
+
+typedef void silence_each(void *self, const struct silence_row *r);
+void store_silences(struct store *s, silence_each *each, void *self);
+void store_silence_put(struct store *s, const struct silence_row *r);
+void store_silence_drop(struct store *s, const char *rule);
 
 /* false: the row does not exist. */
 bool store_cursor(struct store *s, const char *name, int64_t *value);

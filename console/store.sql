@@ -39,6 +39,15 @@ CREATE TABLE alert_events (
   report TEXT NOT NULL         -- the arguments of its command, as JSON
 ) STRICT;
 
+-- Alert rules that notify nobody for a while (silences.h).
+CREATE TABLE silences (
+  rule     TEXT PRIMARY KEY,
+  since_ms INTEGER NOT NULL,
+  until_ms INTEGER NOT NULL,
+  note     TEXT NOT NULL,      -- '': none
+  who      TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- Up to which of dlqd's dead letters notifications were made.
 CREATE TABLE cursors (
   name  TEXT PRIMARY KEY,

@@ -37,7 +37,9 @@ void console_open(void *self)
     free(path);
     c->notify = notify_open();
     LIST_INIT(&c->active);
+    LIST_INIT(&c->silences);
     alerts_load(c);
+    silences_load(c);
     dead_letter_alerts_open(c);
     c->alert_events = alert_events_open(c);
     c->heads = audit_heads_open(s->run_dir, mono_ms() + s->console.evaluate_ms);
@@ -116,6 +118,7 @@ int console_work(void *self)
         c->judge_due_ms = now + c->daemon.settings->console.evaluate_ms;
     }
     ms = loop_sooner(ms, audit_heads_work(c)); /* before it is sent */
+    ms = loop_sooner(ms, silences_work(c));
     ms = loop_sooner(ms, notifications_work(c));
     ms = loop_sooner(ms, series_store_work(c->series, c->collector,
                                            c->daemon.loop.now_ms, now));
@@ -138,6 +141,7 @@ void console_undo(void *self)
     struct console *c = self;
 
     alerts_load(c);
+    silences_load(c);
     alert_events_undo(c->alert_events);
 }
 
@@ -174,6 +178,7 @@ void console_close(void *self)
     notify_close(c->notify);
     tests_fini(&c->tests);
     alerts_close(c);
+    silences_close(c);
     series_store_close(c->series);
     tracks_free(c->tracks);
     collector_free(c->collector);

@@ -72,6 +72,8 @@ int run_verify(struct ctl *c);
 int run_alerts(struct ctl *c);
 int run_alerts_test(struct ctl *c);
 int run_listen(struct ctl *c);
+int run_alerts_silence(struct ctl *c);
+int run_alerts_unsilence(struct ctl *c);
 int run_tokens(struct ctl *c);
 int run_tokens_create(struct ctl *c);
 int run_tokens_revoke(struct ctl *c);

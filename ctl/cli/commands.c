@@ -720,6 +720,35 @@ const struct command ctl_commands[] = {
         .run = run_alerts_test,
     },
     {
+        .name = "alerts silence",
+        .args = "NAME",
+        .min = 1,
+        .max = 1,
+        .summary = "notify nobody of an alert for a while",
+        .help = "The silence ends by itself. If the alert fires then, its "
+                "notifiers are notified.\nA further silence replaces the one "
+                "before.",
+        .examples = "  grapnel alerts silence dlq-critical --for 2h\n"
+                    "  grapnel alerts silence disk_low --for 3d --note 'the "
+                    "migration'\n",
+        .options = {{"--for", "T",
+                     "for this long, such as 2h, or until this time "
+                     "(required)"},
+                    {"--note", "TEXT", "why"}},
+        .run = run_alerts_silence,
+    },
+    {
+        .name = "alerts unsilence",
+        .args = "NAME",
+        .min = 1,
+        .max = 1,
+        .summary = "end the silence of an alert",
+        .help = "Notifiers of the alert are notified now if it fired while it "
+                "was silenced and still\nfires.",
+        .examples = "  grapnel alerts unsilence dlq-critical\n",
+        .run = run_alerts_unsilence,
+    },
+    {
         .name = "listen",
         .args = "ENDPOINT",
         .min = 1,

@@ -1,7 +1,9 @@
-/* alerts_command: `grapnel alerts` and `alerts test`: lists the alerts of the console, and has it
- * send a test to notifiers. */
+/* alerts_command: `grapnel alerts`, `alerts test`, `alerts silence` and `alerts unsilence`: lists the
+ * alerts of the console, has it send a test to notifiers, and silences alerts. */
 #include "ask.h"
+#include "clock.h"
 #include "list.h"
+#include "when.h"
 #include <string.h>
 
 enum { TEST_MS = 10 * 60 * 1000 };
@@ -69,4 +71,50 @@ int run_alerts_test(struct ctl *c)
         print_json(json_incref(json_object_get(reply, "results")));
     json_decref(reply);
     return code;
+}
+
+static int silence(struct ctl *c, const char *command, json_t *args)
+{
+    json_t *reply;
+    int code = 0;
+
+    reply = ask_needed(c, "console", command, args, ASK_MS, &code);
+    if (!reply)
+        return code;
+    if (c->json) {
+        print_json(reply);
+        return 0;
+    }
+    if (json_is_string(json_object_get(reply, "silenced_until")))
+        printf("%s is silenced until %s.\n", text_of(reply, "name"),
+               time_of(reply, "silenced_until"));
+    else
+        printf("%s is not silenced.\n", text_of(reply, "name"));
+    json_decref(reply);
+    return 0;
+}
+
+int run_alerts_silence(struct ctl *c)
+{
+    const char *length = parsed_value(&c->parsed, "--for"),
+               *note = parsed_value(&c->parsed, "--note");
+    char why[200];
+    json_t *args;
+    int64_t ms;
+
+    if (!length)
+        return complain(EXIT_USAGE, "--for is missing: how long, such as 2h");
+    if (when_parse_ahead(length, now_ms(), &ms, why) != GR_OK)
+        return complain(EXIT_USAGE, "--for: %s", why);
+    args = json_pack("{s:s,s:I}", "name", c->parsed.args[0], "for_ms",
+                     (json_int_t)ms);
+    if (note)
+        json_object_set_new(args, "note", json_string(note));
+    return silence(c, "alert_silence", args);
+}
+
+int run_alerts_unsilence(struct ctl *c)
+{
+    return silence(c, "alert_unsilence",
+                   json_pack("{s:s}", "name", c->parsed.args[0]));
 }

@@ -38,6 +38,9 @@ static const struct value alert_fields[] = {
     TIME("ended_at", "when it ended", .flags = VALUE_NULL),
     NUMBER("value", "that was compared with the limit"),
     TEXT("summary", "what is wrong, for people"),
+    TIME("silenced_until",
+         "until when the rule notifies nobody; null: it is not silenced",
+         .flags = VALUE_NULL),
     {0}};
 static const struct value alert_value = OBJECT("alert", alert_fields, "");
 static const struct value alerts_reply[] = {
@@ -76,6 +79,45 @@ const struct command_spec command_alerts_test = {
     .role = ROLE_OPERATOR,
     .flags = COMMAND_ACTS | COMMAND_LATER,
     .routes = {{"POST", "/alerts/{name}/test"}},
+};
+
+/* ---- silences ---- */
+
+#define ARG_RULE TEXT("name", "of an alert", .flags = VALUE_REQUIRED, .min = 1)
+static const struct value silence_args[] = {
+    ARG_RULE,
+    TIME_MS("for_ms", "how long, such as 2h, at most 90 days",
+            .flags = VALUE_REQUIRED | VALUE_AHEAD),
+    TEXT("note", "why", .max = 1000),
+    {0}};
+static const struct value unsilence_args[] = {ARG_RULE, {0}};
+static const struct value silence_reply[] = {
+    TEXT("name", "of the alert"),
+    TIME("silenced_until", "null: it is not silenced", .flags = VALUE_NULL),
+    TEXT("note", "why", .flags = VALUE_NULL),
+    TEXT("by", "who silenced it", .flags = VALUE_NULL),
+    {0}};
+const struct command_spec command_alert_silence = {
+    .name = "alert_silence",
+    .process = "console",
+    .help = "Silences an alert: its notifiers are not notified for this time. "
+            "If it fires then, they are notified when the time has passed. An "
+            "alert that had fired before is notified when it is resolved.",
+    .args = silence_args,
+    .reply = OBJECT("reply", silence_reply, ""),
+    .role = ROLE_OPERATOR,
+    .flags = COMMAND_ACTS,
+    .routes = {{"POST", "/alerts/{name}/silence"}},
+};
+const struct command_spec command_alert_unsilence = {
+    .name = "alert_unsilence",
+    .process = "console",
+    .help = "Ends the silence of an alert, if there is one.",
+    .args = unsilence_args,
+    .reply = OBJECT("reply", silence_reply, ""),
+    .role = ROLE_OPERATOR,
+    .flags = COMMAND_ACTS | COMMAND_REPEATABLE,
+    .routes = {{"POST", "/alerts/{name}/unsilence"}},
 };
 
 /* ---- series ---- */
@@ -132,6 +174,10 @@ const struct command_spec command_series = {
     .routes = {{"GET", "/series"}},
 };
 
-const struct command_spec *const console_commands[] = {
-    &command_console_trace, &command_alerts, &command_alerts_test,
-    &command_series, NULL};
+const struct command_spec *const console_commands[] = {&command_console_trace,
+                                                       &command_alerts,
+                                                       &command_alerts_test,
+                                                       &command_alert_silence,
+                                                       &command_alert_unsilence,
+                                                       &command_series,
+                                                       NULL};

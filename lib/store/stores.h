@@ -14,7 +14,7 @@ enum {
     SEQUENCER_SCHEMA = 28,
     DELIVERER_SCHEMA = 15,
     DLQD_SCHEMA = 11,
-    CONSOLE_SCHEMA = 7,
+    CONSOLE_SCHEMA = 8,
 };
 
 struct store_kind {

@@ -378,5 +378,65 @@ class Alerts(RigTest):
         alert = self.told(rig)[0]["alerts"][0]
         self.assertEqual((alert["source"], alert["value"]), ("plane", 4))
 
+class Silences(Alerts):
+    RULE = {"name": "dlq", "when": "dead_letters", "above": 2}
+
+    def shown(self, rig):
+        return [a for a in rig.cli("alerts")[0] if a["name"] == "dlq"]
+
+    def firing(self, rig):
+        return wait_for(lambda: [a for a in self.shown(rig) if a["state"] == "firing"])
+
+    def test_a_silence_ends_by_itself_and_then_notifies(self):
+        rig = self.with_alerts([self.RULE])
+        reply, code = rig.cli("alerts", "silence", "dlq", "--for", "1d", "--note", "a test")
+        self.assertEqual(code, 0)
+        self.assertEqual((reply["name"], reply["note"]), ("dlq", "a test"))
+        self.kill_events(rig, 3)
+        [alert] = self.firing(rig)
+        self.assertEqual(alert["silenced_until"], reply["silenced_until"])
+        rig["console"].kill()
+        rig["console"].start()
+        self.settle(rig)
+        self.assertEqual(self.told(rig), [])
+        # It is made shorter, and is over while the console is down.
+        self.assertEqual(rig.cli("alerts", "silence", "dlq", "--for", "2s")[1], 0)
+        self.settle(rig)
+        [body] = wait_for(lambda: self.told(rig), timeout=30)
+        self.assertEqual([a["state"] for a in body["alerts"]], ["firing"])
+        self.assertIsNone(self.firing(rig)[0]["silenced_until"])
+        rig["console"].restart()
+        self.settle(rig)
+        self.assertEqual(len(self.told(rig)), 1)
+        rows = [r for r in rig.ask("console", "audit")["audit"] if r["command"] == "alert_silence"]
+        self.assertEqual([r["outcome"] for r in rows], ["done", "done"])
+        self.assertEqual(rows[1]["args"]["note"], "a test")
+
+    def test_unsilence_notifies_at_once_and_what_fired_before_is_resolved(self):
+        rig = self.with_alerts([self.RULE])
+        self.kill_events(rig, 3)
+        rig.receiver.wait(path="/ops")
+        rig.cli("alerts", "silence", "dlq", "--for", "1h")
+        self.assertEqual(rig.cli("dlq", "discard", "--all", "--note", "x")[1], 0)
+        wait_for(lambda: len(self.told(rig)) == 2, timeout=30)
+        self.assertEqual(self.told(rig)[-1]["alerts"][0]["state"], "resolved")
+        self.kill_events(rig, 3)
+        self.firing(rig)
+        self.settle(rig)
+        self.assertEqual(len(self.told(rig)), 2)
+        self.assertEqual(rig.cli("alerts", "unsilence", "dlq")[1], 0)
+        wait_for(lambda: len(self.told(rig)) == 3, timeout=30)
+        self.assertEqual(rig.cli("alerts", "unsilence", "dlq")[1], 0)
+
+    def test_wrong_silences_are_refused(self):
+        rig = self.with_alerts([self.RULE])
+        for args, code in [(("nothing", "--for", "1h"), 1), (("dlq", "--for", "100d"), 1),
+                           (("dlq", "--for", "x"), 64), (("dlq",), 64)]:
+            self.assertEqual(rig.cli_text("alerts", "silence", *args).returncode, code, args)
+        self.assertEqual(rig.cli_text("alerts", "unsilence", "nothing").returncode, 1)
+        self.kill_events(rig, 3)
+        rig.receiver.wait(path="/ops")
+
+
 
 main()
