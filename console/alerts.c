@@ -55,6 +55,7 @@ static void load_one(void *self, const struct alert_row *row)
     int64_t mono = c->daemon.loop.mono_ms ? c->daemon.loop.mono_ms : mono_ms();
 
     a->n = row->n;
+    a->value = row->value;
     a->lifecycle = (struct lifecycle){
         .state = strcmp(row->state, "firing") == 0 ? LIFECYCLE_FIRING
                                                    : LIFECYCLE_PENDING,

@@ -91,6 +91,7 @@ static const struct control_command commands[] = {
     {&command_console_trace, console_ask_trace},
     {&command_alerts, console_ask_alerts},
     {&command_alerts_test, notifications_test},
+    {&command_silences, silences_list},
     {&command_alert_silence, silences_begin},
     {&command_alert_unsilence, silences_end},
     {&command_series, console_ask_series},

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST_DAYS = 90 };
+enum { LONGEST_DAYS = 90, LISTED = 100 };
 
 struct silence {
     LIST_ENTRY(silence) link;
@@ -21,8 +21,10 @@ static struct silence *find(const struct console *c, const char *rule)
     struct silence *s;
 
     LIST_FOREACH(s, &c->silences, link)
-    if (strcmp(s->rule, rule) == 0)
-        return s;
+    {
+        if (strcmp(s->rule, rule) == 0)
+            return s;
+    }
     return NULL;
 }
 
@@ -34,7 +36,20 @@ static void forget(struct silence *s)
     free(s);
 }
 
-static struct silence *add(struct console *c, const struct silence_row *row)
+/* The one that ends first is at the head. */
+static void insert(struct console *c, struct silence *s)
+{
+    struct silence *at = LIST_FIRST(&c->silences), *before = NULL;
+
+    for (; at && at->until_ms <= s->until_ms; at = LIST_NEXT(at, link))
+        before = at;
+    if (before)
+        LIST_INSERT_AFTER(before, s, link);
+    else
+        LIST_INSERT_HEAD(&c->silences, s, link);
+}
+
+static void add(struct console *c, const struct silence_row *row)
 {
     struct silence *s = find(c, row->rule);
 
@@ -46,8 +61,7 @@ static struct silence *add(struct console *c, const struct silence_row *row)
     s->until_ms = row->until_ms;
     s->note = gr_strdup(row->note);
     s->who = gr_strdup(row->who);
-    LIST_INSERT_HEAD(&c->silences, s, link);
-    return s;
+    insert(c, s);
 }
 
 static void load_one(void *self, const struct silence_row *row)
@@ -120,20 +134,41 @@ int64_t silences_until(const struct console *c, const char *rule)
 static bool rule_is_there(const struct console *c, const char *name,
                           char why[200])
 {
-    for (size_t i = 0; i < c->daemon.settings->alert_count; i++)
+    struct conf_near near = {.text = name};
+    char hint[100];
+
+    for (size_t i = 0; i < c->daemon.settings->alert_count; i++) {
         if (strcmp(c->daemon.settings->alerts[i].name, name) == 0)
             return true;
-    control_fail(why, CONTROL_NOT_FOUND,
-                 "there is no alert %.60s; `grapnel config` shows all", name);
+        conf_near_try(&near, c->daemon.settings->alerts[i].name);
+    }
+    control_fail(why, CONTROL_NOT_FOUND, "there is no alert \"%.60s\"%s", name,
+                 conf_near_hint(&near, hint));
     return false;
 }
 
-static json_t *silence_json(const char *rule, int64_t until_ms,
-                            const char *note, const char *who)
+static json_t *silence_json(const struct silence *s)
 {
-    return json_pack("{s:s,s:o,s:o,s:o}", "name", rule, "silenced_until",
-                     json_time(until_ms), "note", json_text_or_null(note), "by",
-                     json_text_or_null(who));
+    return json_pack("{s:s,s:o,s:o,s:o}", "name", s->rule, "silenced_until",
+                     json_time(s->until_ms), "note", json_text_or_null(s->note),
+                     "by", json_text_or_null(s->who));
+}
+
+json_t *silences_list(void *self, json_t *args, char why[200])
+{
+    struct console *c = self;
+    json_t *limit = json_object_get(args, "limit"), *list = json_array();
+    json_int_t left = limit ? json_integer_value(limit) : LISTED;
+    struct silence *s;
+
+    (void)why;
+    LIST_FOREACH(s, &c->silences, link)
+    {
+        if (left-- <= 0)
+            break;
+        json_array_append_new(list, silence_json(s));
+    }
+    return json_pack("{s:o}", "silences", list);
 }
 
 json_t *silences_begin(void *self, json_t *args, char why[200])
@@ -164,18 +199,19 @@ json_t *silences_begin(void *self, json_t *args, char why[200])
     add(c, &row);
     log_info(NULL, "an alert is silenced", LS("alert", row.rule),
              LT("until", row.until_ms), LS("by", row.who));
-    return silence_json(row.rule, row.until_ms, row.note, row.who);
+    return silence_json(find(c, row.rule));
 }
 
 json_t *silences_end(void *self, json_t *args, char why[200])
 {
     struct console *c = self;
     const char *rule = json_string_value(json_object_get(args, "name"));
-    struct silence *s = find(c, rule);
+    struct silence *s = find(c, rule), none = {.note = "", .who = ""};
 
     if (!s && !rule_is_there(c, rule, why))
         return NULL;
+    snprintf(none.rule, sizeof none.rule, "%s", rule);
     if (s)
         end(c, s);
-    return silence_json(rule, 0, "", "");
+    return silence_json(&none);
 }

@@ -1,9 +1,11 @@
 /* silences: alert rules that notify nobody for a while.
  *
  * A silence is a row of console.db, so it survives a restart, and ends by itself. While it lasts, alerts
- * of its rule are judged and listed as always. An alert that fires meanwhile is notified when the silence
- * ends, if it still fires then; one that had fired before is notified when it is resolved. Part of the
- * console's loop; the rows are written in the turn's transaction. */
+ * of its rule are judged, listed and reported to the sequencer (grapnel.alert events) as always. An
+ * alert that fires meanwhile is notified when the silence ends, if it still fires then; one that had
+ * fired before is notified when it is resolved. Dead letters of a rule with `when: dead_letter` are
+ * listed, and not notified later. Part of the console's loop; the rows are written in the turn's
+ * transaction. */
 #ifndef CONSOLE_SILENCES_H
 #define CONSOLE_SILENCES_H
 
@@ -25,7 +27,8 @@ bool silences_mute(const struct console *c, const struct change *change);
 /* Until when a rule is silent; 0: it is not. */
 int64_t silences_until(const struct console *c, const char *rule);
 
-/* The commands `alert_silence` and `alert_unsilence`. */
+/* The commands `silences`, `alert_silence` and `alert_unsilence`. */
+json_t *silences_list(void *self, json_t *args, char why[200]);
 json_t *silences_begin(void *self, json_t *args, char why[200]);
 json_t *silences_end(void *self, json_t *args, char why[200]);
 

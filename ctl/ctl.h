@@ -72,6 +72,7 @@ int run_verify(struct ctl *c);
 int run_alerts(struct ctl *c);
 int run_alerts_test(struct ctl *c);
 int run_listen(struct ctl *c);
+int run_alerts_silences(struct ctl *c);
 int run_alerts_silence(struct ctl *c);
 int run_alerts_unsilence(struct ctl *c);
 int run_tokens(struct ctl *c);

@@ -720,14 +720,26 @@ const struct command ctl_commands[] = {
         .run = run_alerts_test,
     },
     {
+        .name = "alerts silences",
+        .args = "",
+        .summary = "list silenced alerts: until when, by whom and why",
+        .help = "The silence that ends first is at the top.",
+        .examples = "  grapnel alerts silences\n",
+        .request = &command_silences,
+        .options = {ARG("--limit")},
+        .run = run_alerts_silences,
+    },
+    {
         .name = "alerts silence",
         .args = "NAME",
         .min = 1,
         .max = 1,
         .summary = "notify nobody of an alert for a while",
-        .help = "The silence ends by itself. If the alert fires then, its "
-                "notifiers are notified.\nA further silence replaces the one "
-                "before.",
+        .help = "The alert is still evaluated and listed. The silence ends by "
+                "itself, after at most 90\ndays; if the alert still fires "
+                "then, its notifiers are notified. A further silence\n"
+                "replaces the one before. Operational events "
+                "(grapnel.alert.firing) are not silenced.",
         .examples = "  grapnel alerts silence dlq-critical --for 2h\n"
                     "  grapnel alerts silence disk_low --for 3d --note 'the "
                     "migration'\n",

@@ -1,5 +1,5 @@
-/* alerts_command: `grapnel alerts`, `alerts test`, `alerts silence` and `alerts unsilence`: lists the
- * alerts of the console, has it send a test to notifiers, and silences alerts. */
+/* alerts_command: `grapnel alerts`, `alerts test`, `alerts silences`, `alerts silence` and `alerts
+ * unsilence`: lists the alerts of the console, has it send a test to notifiers, and silences alerts. */
 #include "ask.h"
 #include "clock.h"
 #include "list.h"
@@ -26,25 +26,43 @@ static const struct column columns[] = {
     {.head = "SEVERITY", .key = "severity"},
     {.head = "ALERT", .key = "name"},
     {.head = "SINCE (UTC)", .key = "since", .kind = COLUMN_TIME},
+    {.head = "SILENCED UNTIL", .key = "silenced_until", .kind = COLUMN_TIME},
     {.head = "WHAT", .key = "summary"},
     {0}};
+static const struct column silence_columns[] = {
+    {.head = "ALERT", .key = "name"},
+    {.head = "SILENCED UNTIL", .key = "silenced_until", .kind = COLUMN_TIME},
+    {.head = "BY", .key = "by"},
+    {.head = "WHY", .key = "note"},
+    {0}};
 
-int run_alerts(struct ctl *c)
+static int list(struct ctl *c, const char *command, const struct column *shown,
+                const char *without)
 {
-    json_t *reply, *alerts, *args = json_object();
+    json_t *reply, *args = json_object();
     int code = 0;
 
     if (!put_filters(c, args)) {
         json_decref(args);
         return EXIT_USAGE;
     }
-    reply = ask_needed(c, "console", "alerts", args, ASK_MS, &code);
+    reply = ask_needed(c, "console", command, args, ASK_MS, &code);
     if (!reply)
         return code;
-    alerts = json_object_get(reply, "alerts");
-    print_list(c, columns, alerts, "No alert is firing, and none has fired.");
+    print_list(c, shown, json_object_get(reply, command), without);
     json_decref(reply);
     return 0;
+}
+
+int run_alerts(struct ctl *c)
+{
+    return list(c, "alerts", columns,
+                "No alert is firing, and none has fired.");
+}
+
+int run_alerts_silences(struct ctl *c)
+{
+    return list(c, "silences", silence_columns, "No alert is silenced.");
 }
 
 int run_alerts_test(struct ctl *c)

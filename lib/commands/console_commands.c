@@ -97,12 +97,28 @@ static const struct value silence_reply[] = {
     TEXT("note", "why", .flags = VALUE_NULL),
     TEXT("by", "who silenced it", .flags = VALUE_NULL),
     {0}};
+static const struct value silence_value = OBJECT("silence", silence_reply, "");
+static const struct value silences_args[] = {ARG_LIMIT, {0}};
+static const struct value silences_reply[] = {
+    LIST("silences", &silence_value, ""), {0}};
+const struct command_spec command_silences = {
+    .name = "silences",
+    .process = "console",
+    .help = "Alerts that are silenced, those whose silence ends first at the "
+            "top.",
+    .args = silences_args,
+    .reply = OBJECT("reply", silences_reply, ""),
+    .role = ROLE_VIEWER,
+    .routes = {{"GET", "/silences"}},
+    .rows = "silences",
+};
 const struct command_spec command_alert_silence = {
     .name = "alert_silence",
     .process = "console",
     .help = "Silences an alert: its notifiers are not notified for this time. "
-            "If it fires then, they are notified when the time has passed. An "
-            "alert that had fired before is notified when it is resolved.",
+            "If it fires then and still does when the time has passed, they "
+            "are notified. An alert that had fired before is notified when it "
+            "is resolved. A further silence replaces the one before.",
     .args = silence_args,
     .reply = OBJECT("reply", silence_reply, ""),
     .role = ROLE_OPERATOR,
@@ -174,10 +190,8 @@ const struct command_spec command_series = {
     .routes = {{"GET", "/series"}},
 };
 
-const struct command_spec *const console_commands[] = {&command_console_trace,
-                                                       &command_alerts,
-                                                       &command_alerts_test,
-                                                       &command_alert_silence,
-                                                       &command_alert_unsilence,
-                                                       &command_series,
-                                                       NULL};
+const struct command_spec *const console_commands[] = {
+    &command_console_trace, &command_alerts,
+    &command_alerts_test,   &command_silences,
+    &command_alert_silence, &command_alert_unsilence,
+    &command_series,        NULL};

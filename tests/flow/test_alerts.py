@@ -378,16 +378,15 @@ class Alerts(RigTest):
         alert = self.told(rig)[0]["alerts"][0]
         self.assertEqual((alert["source"], alert["value"]), ("plane", 4))
 
-class Silences(Alerts):
+    # ---- silences ----
+
     RULE = {"name": "dlq", "when": "dead_letters", "above": 2}
 
-    def shown(self, rig):
-        return [a for a in rig.cli("alerts")[0] if a["name"] == "dlq"]
-
     def firing(self, rig):
-        return wait_for(lambda: [a for a in self.shown(rig) if a["state"] == "firing"])
+        return wait_for(lambda: [a for a in rig.cli("alerts")[0]
+                                 if a["name"] == "dlq" and a["state"] == "firing"])
 
-    def test_a_silence_ends_by_itself_and_then_notifies(self):
+    def test_a_silence_survives_a_restart_ends_by_itself_and_then_notifies(self):
         rig = self.with_alerts([self.RULE])
         reply, code = rig.cli("alerts", "silence", "dlq", "--for", "1d", "--note", "a test")
         self.assertEqual(code, 0)
@@ -399,12 +398,16 @@ class Silences(Alerts):
         rig["console"].start()
         self.settle(rig)
         self.assertEqual(self.told(rig), [])
-        # It is made shorter, and is over while the console is down.
-        self.assertEqual(rig.cli("alerts", "silence", "dlq", "--for", "2s")[1], 0)
-        self.settle(rig)
+        self.assertEqual(rig.cli("alerts", "silences")[0], [reply])
+        # Made shorter, it ends while the console is down.
+        self.assertEqual(rig.cli("alerts", "silence", "dlq", "--for", "1s")[1], 0)
+        rig["console"].kill()
+        self.assertEqual(self.told(rig), [])
+        rig["console"].start()
         [body] = wait_for(lambda: self.told(rig), timeout=30)
-        self.assertEqual([a["state"] for a in body["alerts"]], ["firing"])
+        self.assertEqual([(a["state"], a["value"]) for a in body["alerts"]], [("firing", 3)])
         self.assertIsNone(self.firing(rig)[0]["silenced_until"])
+        self.assertEqual(rig.cli("alerts", "silences")[0], [])
         rig["console"].restart()
         self.settle(rig)
         self.assertEqual(len(self.told(rig)), 1)
@@ -433,10 +436,10 @@ class Silences(Alerts):
         for args, code in [(("nothing", "--for", "1h"), 1), (("dlq", "--for", "100d"), 1),
                            (("dlq", "--for", "x"), 64), (("dlq",), 64)]:
             self.assertEqual(rig.cli_text("alerts", "silence", *args).returncode, code, args)
+        self.assertIn('there is no alert "dql" (did you mean dlq?)',
+                      rig.cli_text("alerts", "silence", "dql", "--for", "1h").stderr)
         self.assertEqual(rig.cli_text("alerts", "unsilence", "nothing").returncode, 1)
         self.kill_events(rig, 3)
         rig.receiver.wait(path="/ops")
-
-
 
 main()

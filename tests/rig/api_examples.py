@@ -229,6 +229,10 @@ ACTS = {
         effects=lambda p, a: p.jobs("ingress", a["workspace"])),
     "POST /gaps/{id}/close": Act("sequencer", "close_gap", lambda p: ({"id": p.gap()}, NOTE)),
     "POST /alerts/{name}/test": Act("console", "alerts_test", lambda p: ({"name": "ops"}, {})),
+    "POST /alerts/{name}/silence": Act(
+        "console", "alert_silence", lambda p: ({"name": "disk_low"}, {"for": "2h", **NOTE})),
+    "POST /alerts/{name}/unsilence": Act(
+        "console", "alert_unsilence", lambda p: ({"name": "disk_low"}, {})),
     "POST /tokens": Act(
         "sequencer", "token_create", lambda p: ({}, {"name": p.name(), "role": "viewer"}),
         effects=lambda p, a: len([t for t in p.rig.ask("sequencer", "tokens", limit=1000)["tokens"]
