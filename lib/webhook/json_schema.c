@@ -2,6 +2,7 @@
 #include "json_schema.h"
 #include "alloc.h"
 #include "json_text.h"
+#include "pattern.h"
 #include "sha256.h"
 #include "siphash.h"
 #include <math.h>
@@ -9,7 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODES_MAX = 4096, NONE = -1, WORD_SHOWN_BYTES = 60 };
+enum {
+    NODES_MAX = 4096,
+    NONE = -1,
+    ALLOWED = -2, /* a property that a pattern of patternProperties matches */
+    WORD_SHOWN_BYTES = 60,
+    VISITS_PER_STEP =
+        16 /* of states of a pattern, so that steps take the same time */
+};
 
 enum { NULLS = 1, BOOLEANS = 2, NUMBERS = 4, INTEGERS = 8, STRINGS = 16 };
 enum { ARRAYS = 32, OBJECTS = 64 };
@@ -51,6 +59,12 @@ struct property {
     int node;
 };
 
+/* A schema for the properties whose name a pattern matches. */
+struct patterned {
+    struct pattern *pattern; /* owned */
+    int node;
+};
+
 /* One schema. Numbers of nodes; NONE: it has no such keyword. */
 struct node {
     const json_t *of;
@@ -64,6 +78,9 @@ struct node {
     const json_t *required, *dependent; /* names; names by name */
     struct property *properties;        /* sorted by name */
     size_t property_count;
+    struct patterned *patterned;
+    size_t patterned_count;
+    struct pattern *pattern; /* owned */
     int additional, names, items, contains;
     struct branches first_items;
     int64_t min_contains, max_contains; /* max -1: no limit */
@@ -77,6 +94,7 @@ struct json_schema {
     json_t *document;
     struct node *nodes;
     size_t count;
+    size_t states; /* of all patterns */
 };
 
 void json_schema_free(struct json_schema *s)
@@ -84,6 +102,10 @@ void json_schema_free(struct json_schema *s)
     if (!s)
         return;
     for (size_t i = 0; i < s->count; i++) {
+        for (size_t k = 0; k < s->nodes[i].patterned_count; k++)
+            pattern_free(s->nodes[i].patterned[k].pattern);
+        free(s->nodes[i].patterned);
+        pattern_free(s->nodes[i].pattern);
         free(s->nodes[i].properties);
         free(s->nodes[i].first_items.nodes);
         for (int k = 0; k < COMBINATIONS; k++)
@@ -263,6 +285,45 @@ static void take_properties(struct making *m, int self, const json_t *v,
     qsort(all, count, sizeof *all, by_name);
     m->s->nodes[self].properties = all;
     m->s->nodes[self].property_count = count;
+}
+
+/* NULL: it is refused. */
+static struct pattern *make_pattern(struct making *m, struct bytes text,
+                                    const struct place *at)
+{
+    struct pattern_wrong wrong;
+    struct pattern *p = pattern_new(text, PATTERN_STATES_MAX - m->s->states,
+                                    &wrong);
+
+    if (p)
+        m->s->states += pattern_states(p);
+    else
+        refuse(m, at, "character %zu: %s", wrong.at, wrong.why);
+    return p;
+}
+
+static void take_patterned(struct making *m, int self, const json_t *v,
+                           const struct place *at)
+{
+    struct patterned *all;
+    const char *name;
+    json_t *of;
+    size_t bytes, count = 0;
+
+    if (!json_is_object(v)) {
+        refuse(m, at, "must be an object with a schema for each pattern");
+        return;
+    }
+    all = gr_alloc((json_object_size(v) + 1) * sizeof *all);
+    json_object_keylen_foreach((json_t *)(uintptr_t)v, name, bytes, of)
+    {
+        struct place in = {at, name, 0};
+
+        all[count].pattern = make_pattern(m, (struct bytes){name, bytes}, &in);
+        all[count++].node = make_node(m, of, &in);
+    }
+    m->s->nodes[self].patterned = all;
+    m->s->nodes[self].patterned_count = count;
 }
 
 static struct branches make_branches(struct making *m, const json_t *v,
@@ -527,6 +588,15 @@ static void take_keyword(struct making *m, int self, const char *name,
         take_type(m, n, v, at);
     } else if (strcmp(name, "properties") == 0) {
         take_properties(m, self, v, at);
+    } else if (strcmp(name, "patternProperties") == 0) {
+        take_patterned(m, self, v, at);
+    } else if (strcmp(name, "pattern") == 0) {
+        if (json_is_string(v))
+            n->pattern = make_pattern(
+                m, (struct bytes){json_string_value(v), json_string_length(v)},
+                at);
+        else
+            refuse(m, at, "must be a string");
     } else if (strcmp(name, "prefixItems") == 0) {
         struct branches b = make_branches(m, v, at);
 
@@ -540,11 +610,6 @@ static void take_keyword(struct making *m, int self, const char *name,
     } else if (strcmp(name, "$id") == 0 && !at->in->in) {
         if (!json_is_string(v))
             refuse(m, at, "must be a string");
-    } else if (strcmp(name, "pattern") == 0 ||
-               strcmp(name, "patternProperties") == 0) {
-        refuse(m, at,
-               "is not supported, because regular expressions may take "
-               "unbounded time; remove it");
     } else {
         refuse(m, at,
                "is not a keyword that Grapnel checks; remove it, or put "
@@ -738,6 +803,20 @@ static bool spend(struct checking *c, int64_t steps)
     return c->steps >= 0;
 }
 
+static bool matches(struct checking *c, const struct pattern *p,
+                    struct bytes text)
+{
+    int64_t visits = c->steps * VISITS_PER_STEP;
+    enum pattern_found found = spend(c, 1) ? pattern_find(p, text, &visits)
+                                           : PATTERN_TOO_LONG;
+
+    if (found == PATTERN_TOO_LONG)
+        c->steps = -1;
+    else
+        c->steps = visits / VISITS_PER_STEP - 1;
+    return found == PATTERN_FOUND;
+}
+
 static bool is_whole(const json_t *v)
 {
     double d = json_number_value(v);
@@ -835,13 +914,16 @@ static bool fits_number(struct checking *c, const struct node *n,
     return true;
 }
 
-static bool fits_length(struct checking *c, const struct node *n,
+static bool fits_string(struct checking *c, const struct node *n,
                         const json_t *v, const struct place *at)
 {
     const char *text = json_string_value(v);
     size_t bytes = json_string_length(v);
     double length = 0;
 
+    if (n->pattern && !matches(c, n->pattern, (struct bytes){text, bytes}))
+        return fails(c, at, "pattern", "must match %.*s", WORD_SHOWN_BYTES,
+                     json_string_value(json_object_get(n->of, "pattern")));
     if (!has(n, MIN_LENGTH) && !has(n, MAX_LENGTH))
         return true;
     if (!spend(c, (int64_t)(bytes / 16)))
@@ -909,7 +991,8 @@ static bool fits_object(struct checking *c, const struct node *n,
         (json_t *)(uintptr_t)n->dependent, name,
         of) if (json_object_get(v, name) &&
                 !has_all(c, of, v, at, "dependentRequired")) return false;
-    if (!n->property_count && n->additional == NONE && n->names == NONE)
+    if (!n->property_count && !n->patterned_count && n->additional == NONE &&
+        n->names == NONE)
         return true;
     json_object_keylen_foreach((json_t *)(uintptr_t)v, name, bytes, of)
     {
@@ -928,12 +1011,21 @@ static bool fits_object(struct checking *c, const struct node *n,
                 return fails(c, &in, "propertyNames",
                              "has a name that is not allowed");
         }
+        for (size_t i = 0; i < n->patterned_count; i++) {
+            if (!matches(c, n->patterned[i].pattern,
+                         (struct bytes){name, bytes}))
+                continue;
+            if (!fits(c, n->patterned[i].node, of, &in))
+                return false;
+            if (own == NONE)
+                own = ALLOWED;
+        }
         if (own == NONE && n->additional != NONE &&
             c->s->nodes[n->additional].never)
             return fails(c, &in, "additionalProperties", "is not allowed");
         if (own == NONE)
             own = n->additional;
-        if (own != NONE && !fits(c, own, of, &in))
+        if (own >= 0 && !fits(c, own, of, &in))
             return false;
     }
     return true;
@@ -1130,7 +1222,7 @@ static bool fits(struct checking *c, int node, const json_t *v,
     if (good && json_is_number(v))
         good = fits_number(c, n, v, at);
     else if (good && json_is_string(v))
-        good = fits_length(c, n, v, at);
+        good = fits_string(c, n, v, at);
     else if (good && json_is_object(v))
         good = fits_object(c, n, v, at);
     else if (good && json_is_array(v))

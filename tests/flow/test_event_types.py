@@ -98,7 +98,10 @@ class Types(RigTest):
             self.assertEqual(self.api(rig, "PATCH", path, {},
                                       **{"If-Match": "*"})[0], 404)
         for name, body in {
-                "a keyword that is not checked": {"schema": {"pattern": "^a"}},
+                "a keyword that is not checked": {
+                    "schema": {"contentEncoding": "base64"}},
+                "a pattern that is not supported": {
+                    "schema": {"pattern": "^(?!a)"}},
                 "a $ref outside": {"schema": {"$ref": "https://example.com"}},
                 "not a schema": {"schema": {"type": "money"}},
                 "an example that does not fit": {

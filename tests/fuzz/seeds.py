@@ -145,7 +145,8 @@ def schemas():
              'oneOf': [{'type': 'object'}, {'not': {'type': 'object'}}],
              'if': {'required': ['a']}, 'then': {'maxProperties': 2}, 'else': {'enum': [1, [2], {}]},
              'propertyNames': {'minLength': 1}, 'dependentRequired': {'a': ['n']},
-             'additionalProperties': False, 'exclusiveMaximum': 9, 'maxItems': 5}
+             'additionalProperties': False, 'exclusiveMaximum': 9, 'maxItems': 5,
+             'pattern': '^[a-z]{2,3}|x', 'patternProperties': {'^[a-m]$': {'minimum': 1}}}
     for value in ({'a': 'äöü', 'n': 1.5}, [1, 7, [2]], 1, 'x', None, {'b': 1}):
         yield json.dumps(whole).encode() + b'\0' + json.dumps(value).encode()
         for key, v in whole.items():
@@ -154,7 +155,18 @@ def schemas():
     yield b'{"$ref":"#/a~1b%20"}\0' + b'[' * 300
 
 
+def patterns():
+    texts = ('', 'aab', 'GB82 WEST 1234', 'ä-\U0001f600\n', '2026-11-23', 'a' * 300)
+    for expression in (
+            '^[A-Z]{2}\\d{2}(?: ?[A-Z0-9]{4}){1,3}$', '(a+)+$|b', '^(?<y>\\d{4})-(\\d\\d)',
+            '[^\\w\\s-]', '\\bä\\B|[\\u{1f600}-\\u{1f602}]\\ud83d\\ude00', '[]|[^]*?',
+            '(((a{0,20}){2,}){3})?x', '\\x41\\cA\\t\\0\\/', '.{1,99}$', '(?=a)', 'a{5,2}', '[z-a]'):
+        for value in texts:
+            yield expression.encode() + b'\0' + value.encode()
+
+
 SEEDS = {
+    'pattern': patterns,
     'schema': schemas,
     'documents': documents,
     'wire': golden,

@@ -64,6 +64,21 @@ static const struct vector vectors[] = {
     {"{\"minLength\":2,\"maxLength\":3}",
      {"\"ab\"", "\"äöü\"", "7"},
      {"\"a\"", "\"abcd\"", "\"\\ud83d\\ude00\""}},
+    {"{\"pattern\":\"^[A-Z]{2}-\\\\d+$\"}",
+     {"\"DE-1\"", "7", "null"},
+     {"\"DE-\"", "\"xDE-1\"", "\"\""}},
+    {"{\"pattern\":\"b\",\"maxLength\":2}", {"\"ab\""}, {"\"abc\"", "\"a\""}},
+    {"{\"patternProperties\":{\"^n_\":{\"type\":\"integer\"},\"_c$\":"
+     "{\"minimum\":3}}}",
+     {"{}", "{\"n_a\":1,\"b\":\"x\"}", "{\"n_c\":3}", "{\"a_c\":\"x\"}"},
+     {"{\"n_a\":1.5}", "{\"n_c\":2}", "{\"n_c\":3.5}", "{\"c\":0,\"_c\":0}"}},
+    {"{\"properties\":{\"a1\":{\"minimum\":5}},\"patternProperties\":{\"^a\":"
+     "{\"type\":\"number\"}},\"additionalProperties\":false}",
+     {"{\"a1\":5,\"a2\":1}", "{}"},
+     {"{\"a1\":4}", "{\"a1\":\"x\"}", "{\"b\":1}", "{\"a2\":\"x\"}"}},
+    {"{\"propertyNames\":{\"pattern\":\"^[a-z]+$\"}}",
+     {"{\"ab\":1}"},
+     {"{\"A\":1}"}},
     {"{\"items\":{\"type\":\"integer\"}}", {"[]", "[1,2]", "7"}, {"[1,\"a\"]"}},
     {"{\"prefixItems\":[{\"type\":\"string\"}],\"items\":false}",
      {"[]", "[\"a\"]"},
@@ -172,9 +187,12 @@ static void what_is_not_checked_is_refused(void **state)
         {"{\"requird\":[\"a\"]}", "/requird"},
         {"{\"required\":\"a\"}", "/required"},
         {"{\"properties\":[]}", "/properties"},
-        {"{\"properties\":{\"a\":{\"pattern\":\"^a\"}}}",
+        {"{\"properties\":{\"a\":{\"pattern\":\"a(?=b)\"}}}",
          "/properties/a/pattern"},
-        {"{\"patternProperties\":{}}", "/patternProperties"},
+        {"{\"pattern\":7}", "/pattern"},
+        {"{\"patternProperties\":[]}", "/patternProperties"},
+        {"{\"patternProperties\":{\"a\":{},\"(\":{}}}", "/patternProperties/("},
+        {"{\"patternProperties\":{\"a\":7}}", "/patternProperties/a"},
         {"{\"items\":[{}]}", "/items"},
         {"{\"anyOf\":[]}", "/anyOf"},
         {"{\"anyOf\":[{},7]}", "/anyOf/1"},
@@ -301,6 +319,57 @@ static void checks_are_bounded(void **state)
     buf_fini(&text);
 }
 
+/* The time of a pattern counts as steps, so hostile ones end, and so do many harmless ones. */
+static void patterns_are_bounded(void **state)
+{
+    struct json_schema *s = schema_of("{\"pattern\":\"^(a|b)*a.{1000}x\"}");
+    struct buf text;
+
+    (void)state;
+    assert_non_null(s);
+    buf_init(&text, 1024 * 1024);
+    buf_puts(&text, "\"");
+    repeat(&text, "ab", 10 * 1000);
+    buf_puts(&text, "\"");
+    buf_put(&text, "", 1);
+    assert_false(fits(s, text.data));
+    assert_string_equal(wrong.rule, "steps");
+    json_schema_free(s);
+    s = schema_of("{\"pattern\":\"^(a|b)*$\"}");
+    assert_true(fits(s, text.data));
+    json_schema_free(s);
+    /* All patterns of a schema share the number of states. */
+    assert_null(schema_of("{\"properties\":{\"a\":{\"pattern\":\"a{5000}\"},"
+                          "\"b\":{\"pattern\":\"xa{5000}\"}}}"));
+    assert_string_equal(wrong.path, "/properties/b/pattern");
+    assert_non_null(strstr(wrong.why, "character 3:"));
+    /* A match costs at least what it takes to begin it. */
+    s = schema_of("{\"items\":{\"pattern\":\"^b|a{8000}\"}}");
+    assert_non_null(s);
+    buf_reset(&text);
+    buf_puts(&text, "[\"b\"");
+    repeat(&text, ",\"b\"", 5000);
+    buf_puts(&text, "]");
+    buf_put(&text, "", 1);
+    assert_false(fits(s, text.data));
+    assert_string_equal(wrong.rule, "steps");
+    json_schema_free(s);
+    buf_fini(&text);
+}
+
+static void a_pattern_is_named(void **state)
+{
+    struct json_schema *s = schema_of(
+        "{\"properties\":{\"sku\":{\"pattern\":\"^[a-z]+$\"}}}");
+
+    (void)state;
+    assert_false(fits(s, "{\"sku\":\"A\"}"));
+    assert_string_equal(wrong.path, "/sku");
+    assert_string_equal(wrong.rule, "pattern");
+    assert_string_equal(wrong.why, "must match ^[a-z]+$");
+    json_schema_free(s);
+}
+
 static void long_paths_are_cut(void **state)
 {
     struct json_schema *s = schema_of(
@@ -328,6 +397,8 @@ int main(void)
         cmocka_unit_test(what_is_not_checked_is_refused),
         cmocka_unit_test(schemas_are_bounded),
         cmocka_unit_test(checks_are_bounded),
+        cmocka_unit_test(patterns_are_bounded),
+        cmocka_unit_test(a_pattern_is_named),
         cmocka_unit_test(long_paths_are_cut),
     };
 
