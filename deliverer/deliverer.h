@@ -104,6 +104,8 @@ bool deliverer_stopped(void *self);
 void deliverer_close(void *self);
 void deliverer_measure(void *self);
 void deliverer_status(void *self, json_t *out);
+/* The command `throttle`. */
+json_t *deliverer_throttle(void *self, json_t *args, char why[200]);
 erase_fn deliverer_erase;
 
 #endif

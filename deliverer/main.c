@@ -9,6 +9,7 @@ static const struct control_command commands[] = {
     {&command_attempts, delivery_trace_event},
     {&command_recent_attempts, delivery_trace_recent},
     {&command_test, endpoint_test_ask},
+    {&command_throttle, deliverer_throttle},
     {&command_pull_take, pull_take},
     {&command_pull_ack, pull_ack},
     {&command_pull_retry, pull_retry},

@@ -335,6 +335,19 @@ static json_t *grant_json(struct grant *g)
                      e->throttle.hold.on, "ramp", e->throttle.ramp.on);
 }
 
+json_t *deliverer_throttle(void *self, json_t *args, char why[200])
+{
+    const char *name = json_string_value(json_object_get(args, "endpoint"));
+    const struct grant *g = own_grants_named(self, name);
+
+    (void)why;
+    if (!g)
+        return json_pack("{s:n,s:n}", "breaker", "window");
+    return json_pack("{s:s,s:i}", "breaker",
+                     breaker_state_name(g->endpoint.throttle.breaker.state),
+                     "window", g->endpoint.throttle.window.size);
+}
+
 /* Endpoints that fail. The sequencer lists the held ones. */
 static void put_troubles(const struct deliverer *d, json_t *out)
 {

@@ -199,6 +199,7 @@ static const struct control_command commands[] = {
     {&command_events, events_search},
     {&command_deliveries, deliveries_search},
     {&command_endpoint, endpoints_show_one},
+    {&command_endpoint_stats, endpoints_stats},
     {&command_pull_want, endpoints_want},
     {&command_endpoints, endpoints_show},
     {&command_endpoint_pause, endpoints_pause},

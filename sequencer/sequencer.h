@@ -78,6 +78,7 @@ struct sequencer {
     struct tokens *tokens;
     struct erasing *erasing;
     struct managed *managed;
+    struct tallies *tallies;
     struct streams *streams;
     struct watermarks *watermarks;
     struct operational_events *operational;

@@ -18,6 +18,7 @@
 #include "store_order.h"
 #include "store_search.h"
 #include "streams.h"
+#include "tally.h"
 #include "tokens.h"
 #include "watch.h"
 #include "watermarks.h"
@@ -252,6 +253,7 @@ void sequencer_open(void *self)
     q->erasing = workspace_erase_open(q);
     q->event_types = event_types_open(q->d.db);
     q->managed = managed_open(q->d.db);
+    q->tallies = tallies_open(now_ms());
     q->watermarks = watermarks_open(q);
     q->streams = streams_open(q);
     read_next_event(q);
@@ -310,6 +312,7 @@ void sequencer_close(void *self)
     operational_events_close(q->operational);
     workspace_erase_close(q->erasing);
     tokens_close(q->tokens);
+    tallies_close(q->tallies);
     managed_close(q->managed);
     keys_close(q->keys);
     store_order_close(q->order);

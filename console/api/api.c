@@ -306,6 +306,7 @@ static api_step *step_of(const struct command_spec *c)
         api_step *step;
     } all[] = {
         {&command_endpoint_test, endpoint_test},
+        {&command_stats_read, stats_read},
         {&command_event_read, event_read},
         {&command_payload, event_payload},
         {&command_resend, event_resend},

@@ -206,6 +206,23 @@ const struct command ctl_commands[] = {
         .run = run_endpoints,
     },
     {
+        .name = "endpoints stats",
+        .args = "NAME",
+        .min = 1,
+        .max = 1,
+        .summary = "show attempts, latency and backlog of an endpoint",
+        .help = "Attempts that ended in the last hour, or less with --period, "
+                "by outcome and HTTP status;\nlatency of attempts with a "
+                "response; open deliveries; the circuit breaker. Counts of\n"
+                "attempts are in memory: they begin with the start of the "
+                "sequencer.",
+        .examples = "  grapnel endpoints stats crm\n"
+                    "  grapnel endpoints stats crm --period 15m --json | jq "
+                    ".latency_ms.p95\n",
+        .options = {{"--period", "D", "from 5m to 1h (the default)"}},
+        .run = run_endpoints_stats,
+    },
+    {
         .name = "endpoints pause",
         .args = "NAME",
         .min = 1,

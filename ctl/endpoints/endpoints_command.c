@@ -1,5 +1,7 @@
-/* endpoints_command: `grapnel endpoints`, `endpoints pause` and `endpoints resume`. */
+/* endpoints_command: `grapnel endpoints`, `endpoints stats`, `endpoints pause` and `endpoints
+ * resume`. */
 #include "ask.h"
+#include "conf.h"
 #include "list.h"
 #include "when.h"
 #include <string.h>
@@ -231,6 +233,110 @@ int run_endpoints(struct ctl *c)
     json_decref(list);
     return 0;
 }
+
+/* ---- stats ---- */
+
+static void print_counts(const char *what, const json_t *counts)
+{
+    const char *key;
+    json_t *n;
+
+    printf("%s:", what);
+    json_object_foreach((json_t *)(uintptr_t)counts, key, n)
+        printf(" %s %lld", key, (long long)json_integer_value(n));
+    printf("\n");
+}
+
+static void print_number(const json_t *n, double times, const char *unit)
+{
+    if (json_is_number(n))
+        printf("%.4g%s", json_number_value(n) * times, unit);
+    else
+        printf("-");
+}
+
+static void print_stats(const json_t *e)
+{
+    static const char *const quantiles[] = {"p50", "p95", "p99"};
+    static const struct {
+        const char *key, *what;
+    } times[] = {{"oldest_waiting_at", "oldest waiting since"},
+                 {"last_success_at", "last success"},
+                 {"last_failure_at", "last failure"},
+                 {"failing_since", "failing since"}};
+    const json_t *latency = json_object_get(e, "latency_ms");
+
+    printf("%s: %s, breaker %s\n", text_of(e, "name"), text_of(e, "state"),
+           text_or_dash(e, "breaker"));
+    printf("attempts since %s %s: %s, success ", time_of(e, "from"),
+           when_zone(), text_of(e, "attempts"));
+    print_number(json_object_get(e, "success_rate"), 100, " %");
+    printf("\n");
+    print_counts("outcomes", json_object_get(e, "outcomes"));
+    print_counts("statuses", json_object_get(e, "statuses"));
+    printf("latency:");
+    for (size_t i = 0; i < COUNT_OF(quantiles); i++) {
+        printf(" %s ", quantiles[i]);
+        print_number(json_object_get(latency, quantiles[i]), 1, " ms");
+    }
+    printf("\nin flight %s, waiting %s%s, retrying %s\n",
+           text_of(e, "in_flight"), text_of(e, "waiting"),
+           json_is_true(json_object_get(e, "waiting_more")) ? "+" : "",
+           text_of(e, "retrying"));
+    for (size_t i = 0; i < COUNT_OF(times); i++)
+        if (json_is_string(json_object_get(e, times[i].key)))
+            printf("%s %s %s\n", times[i].what, time_of(e, times[i].key),
+                   when_zone());
+}
+
+/* The owner alone knows the breaker. */
+static void ask_throttle(struct ctl *c, json_t *e)
+{
+    static const char *const keys[] = {"breaker", "window"};
+    const char *owner = json_string_value(json_object_get(e, "owner"));
+    json_t *reply = NULL, *v;
+    bool unreachable;
+    char why[200];
+
+    if (owner)
+        reply = ask(c, owner, "throttle",
+                    json_pack("{s:O}", "endpoint", json_object_get(e, "name")),
+                    ASK_STATUS_MS, &unreachable, why);
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        v = json_object_get(reply, keys[i]);
+        json_object_set_new(e, keys[i], v ? json_incref(v) : json_null());
+    }
+    json_decref(reply);
+}
+
+int run_endpoints_stats(struct ctl *c)
+{
+    const char *name = c->parsed.args[0],
+               *period = parsed_value(&c->parsed, "--period"), *why;
+    json_t *args, *e;
+    int64_t ms = 0;
+    int code = 0;
+
+    if (!is_utf8("the name of the endpoint", name))
+        return EXIT_USAGE;
+    if (period && conf_parse_duration(period, &ms, &why) != GR_OK)
+        return complain(EXIT_USAGE, "--period: %s", why);
+    args = json_pack("{s:s}", "name", name);
+    if (period)
+        json_object_set_new(args, "period_ms", json_integer(ms));
+    e = ask_needed(c, "sequencer", "endpoint_stats", args, ASK_MS, &code);
+    if (!e)
+        return code;
+    ask_throttle(c, e);
+    if (c->json)
+        print_json(json_incref(e));
+    else
+        print_stats(e);
+    json_decref(e);
+    return 0;
+}
+
+/* ---- changes ---- */
 
 static int change(struct ctl *c, const char *what, const char *said)
 {

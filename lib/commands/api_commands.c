@@ -29,6 +29,18 @@ const struct command_spec command_endpoint_test = {
     .routes = {{"POST", "/endpoints/{name}/test"}},
 };
 
+const struct command_spec command_stats_read = {
+    .name = "stats_read",
+    .process = "api",
+    .help = "Shows how an endpoint does: its attempts in the last hour or less "
+            "by outcome, status and duration, its open deliveries, and its "
+            "circuit breaker.",
+    .args = endpoint_stats_args,
+    .reply = OBJECT("reply", endpoint_throttled_stats_fields, ""),
+    .role = ROLE_VIEWER,
+    .routes = {{"GET", "/endpoints/{name}/stats"}},
+};
+
 /* ---- events ---- */
 
 static const char *const stored_statuses[] = {"accepted", "done", NULL};
@@ -164,7 +176,6 @@ const struct command_spec command_replays = {
 };
 
 const struct command_spec *const api_commands[] = {
-    &command_endpoint_test, &command_event_read,
-    &command_payload,       &command_attempt,
-    &command_stream,        &command_audit_list,
-    &command_replays,       NULL};
+    &command_endpoint_test, &command_stats_read, &command_event_read,
+    &command_payload,       &command_attempt,    &command_stream,
+    &command_audit_list,    &command_replays,    NULL};

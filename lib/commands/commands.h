@@ -37,14 +37,14 @@ extern const struct command_spec command_request_trace, command_find,
 
 /* sequencer */
 extern const struct command_spec command_event, command_events,
-    command_deliveries, command_endpoint, command_endpoints,
-    command_endpoint_pause, command_endpoint_resume, command_endpoint_create,
-    command_endpoint_change, command_endpoint_rotate, command_endpoint_delete,
-    command_endpoint_secrets, command_retry, command_abandon, command_facts,
-    command_release, command_gaps, command_alert_event, command_close_gap,
-    command_workspace, command_workspaces, command_workspace_erase,
-    command_tokens, command_token_create, command_token_revoke,
-    command_token_check;
+    command_deliveries, command_endpoint, command_endpoint_stats,
+    command_endpoints, command_endpoint_pause, command_endpoint_resume,
+    command_endpoint_create, command_endpoint_change, command_endpoint_rotate,
+    command_endpoint_delete, command_endpoint_secrets, command_retry,
+    command_abandon, command_facts, command_release, command_gaps,
+    command_alert_event, command_close_gap, command_workspace,
+    command_workspaces, command_workspace_erase, command_tokens,
+    command_token_create, command_token_revoke, command_token_check;
 
 /* sequencer, for consumers of pull endpoints */
 extern const struct command_spec command_pull_want;
@@ -57,8 +57,8 @@ extern const struct command_spec command_recent_events;
 
 /* deliverer */
 extern const struct command_spec command_attempts, command_recent_attempts,
-    command_test, command_pull_take, command_pull_ack, command_pull_retry,
-    command_pull_dead;
+    command_test, command_throttle, command_pull_take, command_pull_ack,
+    command_pull_retry, command_pull_dead;
 
 /* dlqd */
 extern const struct command_spec command_dlq, command_dlq_show,
@@ -73,8 +73,8 @@ extern const struct command_spec command_console_trace, command_alerts,
     command_alert_unsilence, command_series;
 
 /* HTTP only */
-extern const struct command_spec command_endpoint_test, command_event_read,
-    command_payload, command_attempt, command_audit_list, command_stream,
-    command_replays;
+extern const struct command_spec command_endpoint_test, command_stats_read,
+    command_event_read, command_payload, command_attempt, command_audit_list,
+    command_stream, command_replays;
 
 #endif

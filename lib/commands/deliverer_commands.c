@@ -179,8 +179,23 @@ const struct command_spec command_test = {
     .flags = COMMAND_ACTS | COMMAND_LATER | COMMAND_LOCAL,
 };
 
+/* ---- throttle ---- */
+
+static const struct value throttle_args[] = {
+    TEXT("endpoint", "the name of the endpoint", .flags = VALUE_REQUIRED,
+         .min = 1, .max = NAME_MAX_BYTES),
+    {0}};
+static const struct value throttle_fields[] = {ENDPOINT_THROTTLE_FIELDS, {0}};
+const struct command_spec command_throttle = {
+    .name = "throttle",
+    .process = "deliverer",
+    .help = "Shows how fast attempts at an endpoint may be made.",
+    .args = throttle_args,
+    .reply = OBJECT("reply", throttle_fields, ""),
+    .role = ROLE_VIEWER,
+};
+
 const struct command_spec *const deliverer_commands[] = {
-    &command_attempts,  &command_recent_attempts,
-    &command_test,      &command_pull_take,
-    &command_pull_ack,  &command_pull_retry,
-    &command_pull_dead, NULL};
+    &command_attempts,   &command_recent_attempts, &command_test,
+    &command_throttle,   &command_pull_take,       &command_pull_ack,
+    &command_pull_retry, &command_pull_dead,       NULL};

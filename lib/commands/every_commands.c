@@ -72,7 +72,7 @@ static const struct value trouble_fields[] = {
 static const struct value trouble_value = OBJECT("trouble", trouble_fields, "");
 
 static const char *const lease_states[] = {"held", "lapsed", NULL};
-static const char *const breaker_states[] = {"closed", "open", "probing", NULL};
+
 static const struct value grant_fields[] = {
     TEXT("endpoint", "its name"),
     TEXT("state", "of the grant: `open` while deliveries may begin"),

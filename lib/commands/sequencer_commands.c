@@ -255,6 +255,82 @@ const struct command_spec command_endpoint = {
     .routes = {{"GET", "/endpoints/{name}"}},
 };
 
+/* ---- endpoint_stats ---- */
+
+static const struct value outcome_counts[] = {
+    INTEGER("delivered", "a 2xx response"),
+    INTEGER("retrying", "they failed, and a retry was scheduled"),
+    INTEGER("dead", "they failed for good"),
+    {0}};
+static const struct value status_counts[] = {
+    INTEGER("2xx", "a status from 200 to 299"),
+    INTEGER("3xx", "from 300 to 399"),
+    INTEGER("4xx", "from 400 to 499"),
+    INTEGER("5xx", "from 500 to 599"),
+    INTEGER("none", "no response; all those of a pull endpoint"),
+    {0}};
+static const struct value percentile_fields[] = {
+    NUMBER("p50", "half of them are shorter", .flags = VALUE_NULL),
+    NUMBER("p95", "95 % are shorter", .flags = VALUE_NULL),
+    NUMBER("p99", "99 % are shorter", .flags = VALUE_NULL),
+    {0}};
+#define STATS_FIELDS                                                           \
+    TEXT("name", "the name of the endpoint"),                                  \
+        CHOICE("state", endpoint_states, "as in `endpoint`"),                  \
+        TEXT("owner", "the deliverer that sends to it; null: there is none",   \
+             .flags = VALUE_NULL),                                             \
+        TIME("from",                                                           \
+             "the attempts are those that ended from then on: the begin of "   \
+             "the period, rounded down to 5 minutes; later if the sequencer "  \
+             "was started later, or has dropped older counts, of which it "    \
+             "keeps those of 10,000 endpoints"),                               \
+        TIME("to", "… until then"),                                            \
+        NUMBER("success_rate",                                                 \
+               "the share of attempts that delivered, from 0 to 1; null: "     \
+               "there were none",                                              \
+               .flags = VALUE_NULL),                                           \
+        INTEGER("attempts", "how many attempts ended"),                        \
+        OBJECT("outcomes", outcome_counts, "the attempts by outcome"),         \
+        OBJECT("statuses", status_counts, "the attempts by HTTP status"),      \
+        OBJECT("latency_ms", percentile_fields,                                \
+               "durations of attempts with a response, in milliseconds, "      \
+               "computed from counts by duration; null: there were none"),     \
+        INTEGER("in_flight", "deliveries that its deliverer has"),             \
+        INTEGER("waiting", "deliveries that wait, counted up to 10,000"),      \
+        BOOL("waiting_more", "whether more than those may wait"),              \
+        INTEGER("retrying", "deliveries that are scheduled for a retry, "      \
+                            "counted up to 10,000"),                           \
+        TIME("oldest_waiting_at",                                              \
+             "since when the oldest of these deliveries is open; null: there " \
+             "is none",                                                        \
+             .flags = VALUE_NULL),                                             \
+        TIME("last_success_at",                                                \
+             "when the last attempt that delivered began, since `from` or "    \
+             "before; null: not known",                                        \
+             .flags = VALUE_NULL),                                             \
+        TIME("last_failure_at", "the same of one that failed",                 \
+             .flags = VALUE_NULL),                                             \
+        TIME("failing_since",                                                  \
+             "since when all of its attempts fail; null: they do not",         \
+             .flags = VALUE_NULL)
+const struct value endpoint_stats_args[] = {
+    ARG_NAME,
+    DURATION_MS("period_ms", "of the last so long, such as 15m; absent: 1h",
+                .min = 5 * 60 * 1000, .max = 60 * 60 * 1000),
+    {0}};
+static const struct value endpoint_stats_fields[] = {STATS_FIELDS, {0}};
+const struct value endpoint_throttled_stats_fields[] = {
+    STATS_FIELDS, ENDPOINT_THROTTLE_FIELDS, {0}};
+const struct command_spec command_endpoint_stats = {
+    .name = "endpoint_stats",
+    .process = "sequencer",
+    .help = "Attempts at one endpoint that ended in a period, and its open "
+            "deliveries.",
+    .args = endpoint_stats_args,
+    .reply = OBJECT("reply", endpoint_stats_fields, ""),
+    .role = ROLE_VIEWER,
+};
+
 /* ---- endpoints ---- */
 
 static const struct value endpoints_args[] = {
@@ -666,6 +742,7 @@ const struct command_spec *const sequencer_commands[] = {
     &command_events,
     &command_deliveries,
     &command_endpoint,
+    &command_endpoint_stats,
     &command_endpoints,
     &command_endpoint_pause,
     &command_endpoint_resume,

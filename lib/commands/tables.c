@@ -6,3 +6,5 @@ const struct value value_id = TEXT("id", "", .min = 1, .max = 200);
 
 const struct value value_header = LIST("header", &value_text, "name and value",
                                        .min = 2, .max = 2);
+
+const char *const breaker_states[] = {"closed", "open", "probing", NULL};

@@ -30,6 +30,18 @@
 #define LIST(n, of, ...) VALUE(VALUE_LIST, n, __VA_ARGS__, .item = of)
 #define MAP(n, of, ...)  VALUE(VALUE_MAP, n, __VA_ARGS__, .item = of)
 
+/* What an endpoint's deliverer knows of it. */
+#define ENDPOINT_THROTTLE_FIELDS                                               \
+    CHOICE("breaker", breaker_states,                                          \
+           "its circuit breaker. open, probing: it fails continuously and "    \
+           "gets one attempt at a time; null: no deliverer has the "           \
+           "endpoint, or it did not respond",                                  \
+           .flags = VALUE_NULL),                                               \
+        INTEGER("window",                                                      \
+                "attempts that may be in progress at the same time; null: as " \
+                "above",                                                       \
+                .flags = VALUE_NULL)
+
 /* What lists take. */
 #define ARGS_TIMES                            \
     TIME_MS("since_ms", "from this time on"), \
@@ -88,6 +100,12 @@ extern const struct value timing_fields[], sent_fields[], response_fields[],
 
 /* sequencer_commands.c: an endpoint after a change, and after a rotation */
 extern const struct value endpoint_changed_fields[], endpoint_rotated_fields[];
+
+extern const struct value endpoint_stats_args[],
+    endpoint_throttled_stats_fields[];
+
+/* tables.c */
+extern const char *const breaker_states[];
 
 /* act_commands.c */
 extern const struct value audit_row[];

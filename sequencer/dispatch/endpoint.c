@@ -311,19 +311,8 @@ static void judge_failing(struct sequencer *q, struct endpoint *e)
 }
 
 void endpoint_responded(struct sequencer *q, struct endpoint *e, bool delivered,
-                        int64_t duration_ms, int64_t at_ms)
+                        int64_t at_ms)
 {
-    int64_t minute = q->d.loop.now_ms / MINUTE_MS;
-    struct tally_minute *m;
-
-    if (!e->minutes)
-        e->minutes = gr_alloc(MINUTES_KEPT * sizeof *e->minutes);
-    m = &e->minutes[minute % MINUTES_KEPT];
-    if (m->minute != minute)
-        *m = (struct tally_minute){.minute = minute};
-    m->delivered += delivered;
-    m->failed += !delivered;
-    m->duration_ms += delivered ? duration_ms : 0;
     if (!e->settings)
         return;
     if (delivered) {
@@ -504,7 +493,6 @@ void endpoints_unload(struct sequencer *q)
         if (q->endpoints[i].managed)
             managed_sleep(&q->endpoints[i]);
         buf_fini(&q->endpoints[i].encoded_config);
-        free(q->endpoints[i].minutes);
         free(q->endpoints[i].why);
     }
     for (int i = 0; i < ENDPOINT_LISTS; i++) {

@@ -40,13 +40,6 @@ struct out_row {
     uint64_t out_n;
 };
 
-enum { MINUTES_KEPT = 5 };
-/* Results within one minute; in memory only. */
-struct tally_minute {
-    int64_t minute;
-    int64_t delivered, failed, duration_ms;
-};
-
 /* Endpoints of one kind, in no order (sequencer.lists). */
 enum endpoint_lists {
     ENDPOINTS_AWAKE,   /* they may have something to do in this turn */
@@ -111,7 +104,6 @@ struct endpoint {
     int64_t idle_since_ms; /* mono: it left ENDPOINTS_AWAKE */
     bool was_off;          /* in this start it had `enabled: false` */
     bool changed;          /* its row is to be written at the end of the turn */
-    struct tally_minute *minutes; /* MINUTES_KEPT; NULL: no result yet */
 };
 
 /* ---- rows ---- */
@@ -185,7 +177,7 @@ void endpoint_resumed(struct sequencer *q, struct endpoint *e);
 /* ---- results of attempts ---- */
 
 void endpoint_responded(struct sequencer *q, struct endpoint *e, bool delivered,
-                        int64_t duration_ms, int64_t at_ms);
+                        int64_t at_ms);
 /* This deliverer has sent two heartbeats `alive_ms` apart: it could make attempts during that
  * time. Only such time counts for `disable_after`. */
 void endpoints_alive(struct sequencer *q, const struct deliverer_peer *d,

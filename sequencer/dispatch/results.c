@@ -2,6 +2,7 @@
 #include "results.h"
 #include "log.h"
 #include "store.h"
+#include "tally.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,9 +118,10 @@ static void record(struct sequencer *q, struct report *p)
     const struct wire_result *r = p->r;
     bool settles = counts(p);
 
-    if (has_response(r))
-        endpoint_responded(q, p->e, r->outcome == OUTCOME_DELIVERED,
-                           r->duration_ms, r->at_ms);
+    if (has_response(r)) {
+        tallies_add(q->tallies, p->e->id, r, q->d.loop.now_ms);
+        endpoint_responded(q, p->e, r->outcome == OUTCOME_DELIVERED, r->at_ms);
+    }
     if (p->present && has_response(r))
         endpoint_note_hold(q, p->e, r);
     if (!p->present && r->attempt_id)

@@ -62,15 +62,9 @@ void measure(void *self)
 {
     struct sequencer *q = self;
     struct open_figures open = store_open_figures(q->store);
-    int64_t since_ms = open.reopened_ms, now = q->d.loop.now_ms;
-    struct event_row ev = {0};
+    int64_t since_ms = store_oldest_open_ms(q->store, &open);
+    int64_t now = q->d.loop.now_ms;
 
-    /* When the delivery that has been open for longest was opened; 0: none is open. */
-    if (open.oldest_unopened &&
-        store_event(q->store, open.oldest_unopened, &ev) &&
-        (!since_ms || ev.received_ms < since_ms))
-        since_ms = ev.received_ms;
-    event_fini(&ev);
     measure_endpoints(q);
     for (int i = 0; i < DELIVERY_DELIVERED; i++)
         series_set(

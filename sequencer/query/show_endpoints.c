@@ -9,7 +9,9 @@
 #include "sequencer.h"
 #include "store.h"
 #include "store_lanes.h"
+#include "tally.h"
 #include "trouble.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,28 +87,32 @@ static void add_halt(void *arg, const struct halt_row *h)
                            h->event_id, "dead_letter_id", id));
 }
 
-static void add_rates(json_t *out, const struct endpoint *e, int64_t now_ms)
+static json_t *number_or_null(double value)
 {
-    int64_t delivered = 0, failed = 0, duration_ms = 0;
+    return isfinite(value) ? json_real(value) : json_null();
+}
 
-    for (int i = 0; e->minutes && i < MINUTES_KEPT; i++) {
-        const struct tally_minute *m = &e->minutes[i];
+/* The share of attempts that delivered; NAN: there were none. */
+static double success_rate(const struct tally_sum *sum)
+{
+    int64_t all = sum->outcomes[OUTCOME_DELIVERED] +
+                  sum->outcomes[OUTCOME_RETRYING] + sum->outcomes[OUTCOME_DEAD];
 
-        if (now_ms / MINUTE_MS - m->minute >= MINUTES_KEPT)
-            continue;
-        delivered += m->delivered;
-        failed += m->failed;
-        duration_ms += m->duration_ms;
-    }
+    return (double)sum->outcomes[OUTCOME_DELIVERED] / (double)all;
+}
+
+static void add_rates(json_t *out, const struct sequencer *q,
+                      const struct endpoint *e)
+{
+    struct tally_sum sum;
+
+    tallies_sum(q->tallies, e->id, TALLY_SLOT_MS, q->d.loop.now_ms, &sum);
+    json_object_set_new(out, "success_rate",
+                        number_or_null(success_rate(&sum)));
     json_object_set_new(
-        out, "success_rate",
-        delivered + failed
-            ? json_real((double)delivered / (double)(delivered + failed))
-            : json_null());
-    json_object_set_new(out, "latency_ms",
-                        delivered
-                            ? json_real((double)duration_ms / (double)delivered)
-                            : json_null());
+        out, "latency_ms",
+        number_or_null((double)sum.delivered_ms /
+                       (double)sum.outcomes[OUTCOME_DELIVERED]));
 }
 
 json_t *endpoint_show(struct sequencer *q, const struct endpoint *e)
@@ -133,7 +139,7 @@ json_t *endpoint_show(struct sequencer *q, const struct endpoint *e)
 
     json_object_set_new(out, "failing_seconds",
                         json_real((double)e->failing_for_ms / 1000));
-    add_rates(out, e, q->d.loop.now_ms);
+    add_rates(out, q, e);
     store_halts(q->lanes, e->id, HALTS_SHOWN, add_halt, &halts);
     json_object_set_new(out, "halted", halts.list);
     managed_describe(q, e, out);
@@ -163,6 +169,65 @@ json_t *endpoints_show_one(void *self, json_t *args, char why[200])
 
     if (e)
         return endpoint_show(q, e);
+    endpoint_unknown(q, name, why);
+    return NULL;
+}
+
+static json_t *stats_json(struct sequencer *q, const struct endpoint *e,
+                          int64_t period_ms)
+{
+    int64_t now = q->d.loop.now_ms, *o;
+    struct open_figures open = store_endpoint_figures(q->store, e->id, e->grant,
+                                                      COUNT_MAX);
+    struct tally_sum sum;
+    json_t *out;
+
+    tallies_sum(q->tallies, e->id, period_ms, now, &sum);
+    o = sum.outcomes;
+    out = json_pack(
+        "{s:s,s:s,s:o,s:o,s:o,s:o,s:I,s:{s:I,s:I,s:I},s:{s:I,s:I,s:I,s:I,s:I},"
+        "s:{s:o,s:o,s:o}}",
+        "name", e->name, "state", endpoint_state_name(e), "owner",
+        e->owner ? json_string(e->owner->name) : json_null(), "from",
+        json_time(sum.from_ms), "to", json_time(now), "success_rate",
+        number_or_null(success_rate(&sum)), "attempts",
+        (json_int_t)(o[OUTCOME_DELIVERED] + o[OUTCOME_RETRYING] +
+                     o[OUTCOME_DEAD]),
+        "outcomes", "delivered", (json_int_t)o[OUTCOME_DELIVERED], "retrying",
+        (json_int_t)o[OUTCOME_RETRYING], "dead", (json_int_t)o[OUTCOME_DEAD],
+        "statuses", "2xx", (json_int_t)sum.classes[TALLY_2XX], "3xx",
+        (json_int_t)sum.classes[TALLY_3XX], "4xx",
+        (json_int_t)sum.classes[TALLY_4XX], "5xx",
+        (json_int_t)sum.classes[TALLY_5XX], "none",
+        (json_int_t)sum.classes[TALLY_NO_RESPONSE], "latency_ms", "p50",
+        number_or_null(sum.latency_ms[0]), "p95",
+        number_or_null(sum.latency_ms[1]), "p99",
+        number_or_null(sum.latency_ms[2]));
+    json_object_update_new(
+        out,
+        json_pack("{s:I,s:I,s:b,s:I,s:o,s:o,s:o,s:o}", "in_flight",
+                  (json_int_t)e->in_window, "waiting",
+                  (json_int_t)open.counts[DELIVERY_WAITING], "waiting_more",
+                  open.counts[DELIVERY_WAITING] >= COUNT_MAX, "retrying",
+                  (json_int_t)open.counts[DELIVERY_RETRYING],
+                  "oldest_waiting_at",
+                  json_time(store_oldest_open_ms(q->store, &open)),
+                  "last_success_at", json_time(sum.success_ms),
+                  "last_failure_at", json_time(sum.failure_ms), "failing_since",
+                  json_time(e->failing_ms)));
+    return out;
+}
+
+json_t *endpoints_stats(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    const char *name = json_string_value(json_object_get(args, "name"));
+    const json_t *period = json_object_get(args, "period_ms");
+    const struct endpoint *e = endpoint_find(q, name);
+
+    if (e)
+        return stats_json(
+            q, e, period ? json_integer_value(period) : TALLY_PERIOD_MAX_MS);
     endpoint_unknown(q, name, why);
     return NULL;
 }

@@ -15,6 +15,8 @@ void endpoints_troubles(void *self, json_t *out);
 /* An endpoint as the commands show it. */
 json_t *endpoint_show(struct sequencer *q, const struct endpoint *e);
 json_t *endpoints_show(void *self, json_t *args, char why[200]);
+/* Its attempts in a period, and its open deliveries. */
+json_t *endpoints_stats(void *self, json_t *args, char why[200]);
 json_t *endpoints_show_one(void *self, json_t *args, char why[200]);
 /* A consumer waits for deliveries of a pull endpoint: a deliverer has to have it. */
 json_t *endpoints_want(void *self, json_t *args, char why[200]);

@@ -35,7 +35,8 @@ struct store {
     stmt *digest_add, *digest;
     stmt *transition_add, *transition;
     stmt *part_add, *part_of, *parts;
-    stmt *open_figures, *count_waiting, *count_retrying, *in_flight;
+    stmt *open_figures, *endpoint_figures, *count_waiting, *count_retrying,
+        *in_flight;
     stmt *ready, *waiting, *open_grant, *out_after;
     stmt *attempt_add, *attempts;
     stmt *dead_letter_add, *dead_letter, *dead_letter_drop,
@@ -164,6 +165,14 @@ static const struct db_statement statements[] = {
      "status = 0 LIMIT 100000) UNION ALL SELECT * FROM (SELECT status, event, "
      "reopened_ms FROM deliveries INDEXED BY deliveries_out WHERE grant_id <> "
      "0 AND status < 3 LIMIT 100000)) GROUP BY status"},
+    {AT(endpoint_figures),
+     "SELECT status, count(*), min(event), min(iif(reopened_ms = 0, event, "
+     "NULL)), min(nullif(reopened_ms, 0)) FROM (SELECT * FROM (SELECT status, "
+     "event, reopened_ms FROM deliveries INDEXED BY deliveries_waiting WHERE "
+     "endpoint = ?1 AND status = 0 LIMIT ?3) UNION ALL SELECT * FROM (SELECT "
+     "status, event, reopened_ms FROM deliveries INDEXED BY deliveries_out "
+     "WHERE endpoint = ?1 AND grant_id = ?2 AND grant_id <> 0 AND status IN "
+     "(1, 2) LIMIT ?3)) GROUP BY status"},
     {AT(count_waiting),
      "SELECT count(*) FROM (SELECT 1 FROM deliveries INDEXED BY "
      "deliveries_waiting WHERE endpoint = ? AND status = 0 LIMIT ?)"},
@@ -700,10 +709,9 @@ static int64_t lesser(int64_t a, int64_t b)
     return !a || (b && b < a) ? b : a;
 }
 
-struct open_figures store_open_figures(struct store *s)
+static struct open_figures read_figures(struct store *s, stmt *q)
 {
     struct open_figures f = {0};
-    stmt *q = s->open_figures;
 
     while (db_step(s->db, q)) {
         int64_t status = col_i64(q, 0);
@@ -716,6 +724,32 @@ struct open_figures store_open_figures(struct store *s)
     }
     db_done(q);
     return f;
+}
+
+struct open_figures store_open_figures(struct store *s)
+{
+    return read_figures(s, s->open_figures);
+}
+
+struct open_figures store_endpoint_figures(struct store *s, int64_t endpoint,
+                                           uint64_t grant, int64_t max)
+{
+    bind_i64(s->endpoint_figures, 1, endpoint);
+    bind_i64(s->endpoint_figures, 2, (int64_t)grant);
+    bind_i64(s->endpoint_figures, 3, max);
+    return read_figures(s, s->endpoint_figures);
+}
+
+int64_t store_oldest_open_ms(struct store *s, const struct open_figures *f)
+{
+    int64_t since_ms = f->reopened_ms;
+    struct event_row ev = {0};
+
+    if (f->oldest_unopened && store_event(s, f->oldest_unopened, &ev) &&
+        (!since_ms || ev.received_ms < since_ms))
+        since_ms = ev.received_ms;
+    event_fini(&ev);
+    return since_ms;
 }
 
 int store_ready(struct store *s, int64_t endpoint, int64_t after, int64_t to,

@@ -136,6 +136,11 @@ struct open_figures {
     int64_t reopened_ms; /* when the first of the others was reopened; 0 */
 };
 struct open_figures store_open_figures(struct store *s);
+/* The same of one endpoint: of the first `max` that wait, and the first `max` that its owner has. */
+struct open_figures store_endpoint_figures(struct store *s, int64_t endpoint,
+                                           uint64_t grant, int64_t max);
+/* Since when the delivery is open that has been open for longest; 0: none is open. */
+int64_t store_oldest_open_ms(struct store *s, const struct open_figures *f);
 /* Totals of all deliveries of one event. */
 struct delivery_totals {
     int64_t endpoints, dead, attempts;

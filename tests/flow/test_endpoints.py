@@ -320,6 +320,51 @@ class Endpoints(RigTest):
             rig.cli("deliveries", "--workspace", "ws-2")[0][0]["event_id"], alive)
         self.assertEqual(rig.cli("deliveries", "--status", "no")[1], 64)
 
+    def test_stats_of_an_endpoint(self):
+        rig = self.rig({"retry_policies": [{
+            "name": "default", "backoff": "fixed", "first_wait": "1h",
+            "jitter": "none", "max_attempts": 5}]})
+        rig.receiver.rules({"path": "/crm", "responses": [
+            {"status": 200}, {"status": 200}, {"status": 400}, {"status": 503}]})
+        rig.start()
+        empty, code = rig.cli("endpoints", "stats", "crm")
+        self.assertEqual((code, empty["attempts"], empty["success_rate"], empty["latency_ms"]),
+                         (0, 0, None, {"p50": None, "p95": None, "p99": None}))
+        self.assertEqual((empty["oldest_waiting_at"], empty["last_success_at"]), (None, None))
+        for status in ["delivered", "delivered", "dead", "retrying"]:
+            event = rig.accept()
+            wait_for(lambda: rig.trace(event).get("deliveries", [{}])[0].get("status") == status)
+        rig.cli("endpoints", "pause", "crm")
+        waits = rig.accept()
+        wait_for(lambda: self.shown(rig)["waiting"] == 2)
+        stats, code = rig.cli("endpoints", "stats", "crm", "--period", "5m")
+        self.assertEqual(code, 0)
+        self.assertEqual(stats["outcomes"], {"delivered": 2, "retrying": 1, "dead": 1})
+        self.assertEqual(stats["statuses"],
+                         {"2xx": 2, "3xx": 0, "4xx": 1, "5xx": 1, "none": 0})
+        self.assertEqual((stats["attempts"], stats["success_rate"], stats["state"]),
+                         (4, 0.5, "paused"))
+        self.assertGreater(stats["latency_ms"]["p99"], 0)
+        self.assertEqual((stats["waiting"], stats["waiting_more"], stats["in_flight"]),
+                         (2, False, 0))
+        self.assertEqual((stats["owner"], stats["breaker"], stats["window"]), (None, None, None))
+        self.assertEqual(stats["oldest_waiting_at"], rig.trace(event)["received_at"])
+        self.assertLess(stats["last_success_at"], stats["last_failure_at"])
+        self.assertLess(stats["from"], stats["to"])
+        rig.cli("endpoints", "resume", "crm")
+        wait_for(lambda: self.shown(rig)["waiting"] == 0, what=f"{waits} to be dispatched")
+        wait_for(lambda: self.shown(rig)["owner"])
+        stats, code = rig.cli("endpoints", "stats", "crm")
+        self.assertEqual((code, stats["owner"], stats["breaker"]), (0, "deliverer-1", "closed"))
+        self.assertIn("2xx", rig.cli_text("endpoints", "stats", "crm").stdout)
+        # The counts begin again with the sequencer.
+        rig["sequencer"].restart()
+        again, code = rig.cli("endpoints", "stats", "crm")
+        self.assertGreater(again["from"], stats["to"])
+        for args, code in [(("nobody",), 1), (("crm", "--period", "2h"), 1),
+                           (("crm", "--period", "x"), 64)]:
+            self.assertEqual(rig.cli_text("endpoints", "stats", *args).returncode, code, args)
+
     def test_many_deliveries_are_listed_page_by_page(self):
         rig = self.rig()
         rig.start()

@@ -73,6 +73,14 @@ class Life(Managed):
         self.assertEqual([e["name"] for e in
                           self.get(rig, "/endpoints?workspace=acme")["items"]], [made["name"]])
         self.assertEqual(self.get(rig, "/endpoints?workspace=other")["items"], [])
+        stats = self.get(rig, f"/endpoints/{made['name']}/stats?period=15m")
+        self.assertEqual((stats["name"], stats["attempts"], stats["success_rate"],
+                          stats["breaker"]), (made["name"], 1, 1, "closed"))
+        self.assertEqual(self.error(self.call(rig, "GET", "/endpoints/nobody/stats")),
+                         (404, "not_found", None))
+        self.assertEqual(self.error(self.call(rig, "GET", f"/endpoints/{made['name']}/stats"
+                                                          "?period=2d")),
+                         (400, "invalid_argument", "period"))
 
     def test_a_change_applies_to_the_next_attempt(self):
         rig = self.managed_rig().start()

@@ -266,6 +266,7 @@ ACTS = {
 
 READS = {
     "GET /endpoints/{name}": lambda p: {"name": "crm"},
+    "GET /endpoints/{name}/stats": lambda p: {"name": "crm"},
     "GET /event-types/{name}": lambda p: {"name": p.event_type()},
     "GET /workspaces/{name}": lambda p: {"name": "ws-1"},
     "GET /workspaces/{workspace}": lambda p: {"workspace": "ws-1"},
