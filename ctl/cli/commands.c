@@ -374,6 +374,93 @@ const struct command ctl_commands[] = {
         .run = run_endpoints_import,
     },
     {
+        .name = "types",
+        .args = "",
+        .summary = "list the catalogue of event types",
+        .help = "What each type means, and the JSON Schemas against which "
+                "ingress checks events of\n"
+                "producers with check_schema. docs/EVENT_TYPES.md says what a "
+                "schema can say.",
+        .examples = "  grapnel types\n"
+                    "  grapnel types --json | jq -r '.[] | "
+                    "select(.has_schema | not) | .name'\n",
+        .request = &command_event_types,
+        .options = {ARG("--limit")},
+        .run = run_types,
+    },
+    {
+        .name = "types show",
+        .args = "TYPE",
+        .min = 1,
+        .max = 1,
+        .summary = "show an event type with its example and its schema",
+        .help = "",
+        .examples = "  grapnel types show invoice.paid\n"
+                    "  grapnel types show invoice.paid --json | jq .schema\n",
+        .run = run_types_show,
+    },
+    {
+        .name = "types set",
+        .args = "TYPE",
+        .min = 1,
+        .max = 1,
+        .summary = "add an event type to the catalogue, or change it",
+        .help = "What is not given stays as it is; \"\" removes it. The schema "
+                "and the example are those of\n"
+                "data. The example has to fit the schema. Each ingress checks "
+                "by the new schema about a\n"
+                "second later; events that were accepted stay accepted.",
+        .examples = "  grapnel types set invoice.paid --schema paid.json "
+                    "--description paid\n"
+                    "  grapnel types set invoice.paid --example example.json\n"
+                    "  grapnel types set invoice.paid --schema \"\"\n",
+        .options = {{"--schema", "FILE", "the JSON Schema (-: standard input)"},
+                    {"--example", "FILE", "an example (-: standard input)"},
+                    {"--description", "TEXT", "what the type means"},
+                    {"--if-version", "N", "only if it still has this version"}},
+        .run = run_types_set,
+    },
+    {
+        .name = "types delete",
+        .args = "TYPE",
+        .min = 1,
+        .max = 1,
+        .summary = "remove an event type from the catalogue",
+        .help = "Its events are then those of an unknown type.",
+        .examples = "  grapnel types delete invoice.paid\n",
+        .options = {{"--if-version", "N", "only if it still has this version"}},
+        .run = run_types_delete,
+    },
+    {
+        .name = "types export",
+        .args = "",
+        .summary = "print the whole catalogue as JSON",
+        .help = "A list of objects with name, description, example and schema, "
+                "for `types import`, sorted\n"
+                "by name, so that it can be kept under version control.",
+        .examples = "  grapnel types export | tee event-types.json\n",
+        .run = run_types_export,
+    },
+    {
+        .name = "types import",
+        .args = "FILE",
+        .min = 1,
+        .max = 1,
+        .summary = "make the catalogue like a file",
+        .help = "FILE is of `types export` (-: standard input). Types that "
+                "differ are changed, also if\n"
+                "FILE lacks their description, example or schema; equal ones "
+                "stay as they are. One with a\n"
+                "wrong schema does not stop the others. Exits 1 if one was "
+                "refused.",
+        .examples = "  grapnel types import event-types.json\n"
+                    "  grapnel types import event-types.json "
+                    "--delete-others\n",
+        .options = {{"--delete-others", NULL,
+                     "delete the types that FILE does not have"}},
+        .run = run_types_import,
+    },
+    {
         .name = "retry",
         .args = "EVENT",
         .min = 1,

@@ -58,6 +58,8 @@ static const struct {
     {"--description", WORDS_FREE, NULL},
     {"--overlap", WORDS_CHOICE, overlap_words},
     {"--if-version", WORDS_FREE, NULL},
+    {"--schema", WORDS_FILE, NULL},
+    {"--example", WORDS_FILE, NULL},
 };
 
 static const struct {
@@ -81,6 +83,10 @@ static const struct {
     {"endpoints delete", WORDS_ENDPOINT},
     {"endpoints import", WORDS_FILE},
     {"listen", WORDS_ENDPOINT},
+    {"types show", WORDS_TYPE},
+    {"types set", WORDS_TYPE},
+    {"types delete", WORDS_TYPE},
+    {"types import", WORDS_FILE},
     {"retry", WORDS_EVENT},
     {"abandon", WORDS_EVENT},
     {"resend", WORDS_EVENT},
@@ -400,6 +406,11 @@ static void offer_words(const struct printer *p)
         offer_found(p, "sequencer", "gaps",
                     json_pack("{s:i,s:b}", "limit", 20, "open", 1), "gaps",
                     "id", "workspace");
+        break;
+    case WORDS_TYPE:
+        offer_found(p, "sequencer", "event_types",
+                    json_pack("{s:i}", "limit", 100), "event_types", "name",
+                    "description");
         break;
     case WORDS_DEAD_LETTER:
         offer_found(p, "dlqd", "dlq", json_pack("{s:i}", "limit", 20),

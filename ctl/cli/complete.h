@@ -21,6 +21,7 @@ enum words {
     WORDS_DUPLICATE, /* a suppressed event */
     WORDS_DEAD_LETTER,
     WORDS_GAP,
+    WORDS_TYPE, /* of the catalogue */
     WORDS_PROCESS,
     WORDS_CHOICE, /* one of `choices` */
 };

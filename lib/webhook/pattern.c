@@ -137,10 +137,8 @@ static bool insert(struct making *m, const unsigned char *from, size_t at,
     struct pattern *p = m->p;
 
     if (count > m->states_max - p->state_count) {
-        refuse(m, from,
-               "the patterns of a schema have more than %zu states; a counted "
-               "repetition has one for each character",
-               m->states_max);
+        refuse(m, from, "all patterns of the schema have more than %d states",
+               PATTERN_STATES_MAX);
         return false;
     }
     p->states = gr_realloc(p->states,

@@ -224,6 +224,106 @@ class Types(RigTest):
         with self.subTest("a cycle"):
             with self.assertRaises(AssertionError):
                 self.make(rig, name="c", schema={"$ref": "#"})
+        with self.subTest("a pattern for which a backtracking matcher takes years"):
+            self.make(rig, name="p", schema={"pattern": "^(a|a?)+$"})
+            self.wait_checked(rig, type="p", data="b")
+            self.assertEqual(self.publish(rig, "a" * 10_000, type="p")[0], 200)
+            _, _, said = self.publish(rig, "a" * 10_000 + "b", type="p")
+            self.assertEqual(said["error"]["rule"], "pattern")
+
+    def test_the_command_line(self):
+        rig = self.with_types(console=False)
+        schema, example = rig.folder / "s.json", rig.folder / "e.json"
+        schema.write_text(json.dumps(PAID))
+        example.write_text('{"amount": 5}')
+        with self.subTest("add, show, list"):
+            made, code = rig.cli("types", "set", "invoice.paid", "--schema", schema,
+                                 "--example", example, "--description", "m\u00f6ney")
+            self.assertEqual((code, made["schema"], made["example"]),
+                             (0, PAID, {"amount": 5}))
+            self.assertEqual(rig.cli("types", "show", "invoice.paid"), (made, 0))
+            self.assertIn('"minimum": 1',
+                          rig.cli_text("types", "show", "invoice.paid").stdout)
+            self.assertEqual([(t["name"], t["has_schema"])
+                              for t in rig.cli("types")[0]],
+                             [("invoice.paid", True)])
+            self.wait_checked(rig)
+        with self.subTest("a change keeps what is not given; an empty text removes"):
+            changed, _ = rig.cli("types", "set", "invoice.paid", "--example", "",
+                                 "--description", "x")
+            self.assertEqual((changed["description"], changed["example"],
+                              changed["schema"]), ("x", None, PAID))
+            self.assertEqual(rig.cli("types", "set", "invoice.paid", "--if-version",
+                                     made["version"], "--description", "y")[1], 1)
+        for name, text, words, said in (
+                ("not JSON", "{", ("--schema", "w.json"), "w.json:1:"),
+                ("a wrong pattern", '{"properties": {"a": {"pattern": "a(?=b)"}}}',
+                 ("--schema", "w.json"),
+                 "invoice.paid: schema: /properties/a/pattern character 2:"),
+                ("an example that does not fit", "7", ("--example", "w.json"),
+                 "invoice.paid: example:"),
+                ("no such file", "", ("--schema", "none.json"), "none.json"),
+                ("not a version", "", ("--if-version", "x"), "--if-version")):
+            with self.subTest(name):
+                (rig.folder / "w.json").write_text(text)
+                done = rig.cli_text("types", "set", "invoice.paid", *words)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(said, done.stderr)
+                self.assertEqual(rig.cli("types", "show", "invoice.paid")[0],
+                                 changed)
+        with self.subTest("delete"):
+            self.assertEqual(rig.cli("types", "delete", "invoice.paid"),
+                             ({"name": "invoice.paid"}, 0))
+            for words in (("show",), ("delete",), ("set", "--if-version", "7")):
+                self.assertEqual(rig.cli("types", words[0], "invoice.paid",
+                                         *words[1:])[1], 1)
+            self.assertEqual(rig.cli("types"), ([], 0))
+
+    def test_export_and_import(self):
+        """The catalogue as a file: what differs is changed, and nothing else."""
+        rig = self.with_types(console=False)
+        self.make(rig)
+        rig.ask("sequencer", "event_type_create", name="a", description="d",
+                example=[1.5, None])
+        file, whole = rig.folder / "types.json", rig.cli("types", "export")[0]
+        self.assertEqual(whole, [
+            {"name": "a", "description": "d", "example": [1.5, None]},
+            {"name": "invoice.paid", "schema": PAID}])
+
+        def imported(types, *words):
+            file.write_text(json.dumps(types))
+            said, code = rig.cli("types", "import", file, *words)
+            return {t["name"]: t["result"] for t in said or []}, code
+
+        before = rig.cli("types")[0]
+        self.assertEqual(imported(whole), ({"a": "same", "invoice.paid": "same"}, 0))
+        self.assertEqual(rig.cli("types")[0], before)
+        self.assertEqual(
+            imported([{"name": "a", "schema": True}, {"name": "b"}]),
+            ({"a": "changed", "b": "added"}, 0))
+        self.assertEqual(rig.cli("types", "export")[0],
+                         [{"name": "a", "schema": True}, {"name": "b"}, whole[1]])
+        with self.subTest("one is refused, the others are not"):
+            self.assertEqual(
+                imported([{"name": "a", "schema": {"type": "money"}}, {"name": "c"}]),
+                ({"a": None, "c": "added"}, 1))
+        with self.subTest("a wrong file changes nothing"):
+            before = rig.cli("types")[0]
+            for wrong in ({"name": "x"}, [{"name": "x"}, {"name": "x"}],
+                          [{"name": "x"}, {"nam": "y"}], [{"name": "x"}, 7],
+                          [{"name": "x"}, {"name": "y\0z"}]):
+                self.assertEqual(imported(wrong, "--delete-others"), ({}, 1))
+            self.assertEqual(rig.cli("types")[0], before)
+        with self.subTest("what the file lacks is deleted on request"):
+            self.assertEqual(
+                imported(whole, "--delete-others"),
+                ({"a": "changed", "invoice.paid": "same", "b": "deleted",
+                  "c": "deleted"}, 0))
+            self.assertEqual(rig.cli("types", "export")[0], whole)
+        with self.subTest("the sequencer is away"):
+            rig.stop()
+            self.assertEqual(imported(whole)[1], 69)
+            self.assertEqual(rig.cli("types", "export"), (None, 69))
 
 
 main()
