@@ -85,8 +85,9 @@ void api_send(struct api_request *r);
 api_step reject_list, reject_read, audit_list;         /* list_commands.c */
 api_step event_read, attempt_read;                     /* event_read.c */
 api_step job_list, job_read, job_cancel, replays_make; /* job_commands.c */
-api_step event_payload, event_resend, endpoint_test, stats_read; /* their own */
-api_step pull_take, pull_end;                                    /* pull.c */
-api_step stream_begin;                                           /* stream.c */
+api_step event_payload, event_resend, endpoint_test, stats_read,
+    audit_verify_all;         /* their own */
+api_step pull_take, pull_end; /* pull.c */
+api_step stream_begin;        /* stream.c */
 
 #endif

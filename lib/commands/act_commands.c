@@ -54,7 +54,7 @@ static const struct value restore_fields[] = {
     INTEGER("n", "the row"),
     TIME("at", "when the restored process started"),
     {0}};
-static const struct value restore_item = OBJECT("", restore_fields, "");
+const struct value audit_restore = OBJECT("", restore_fields, "");
 static const char *const finding_kinds[] = {
     "changed", "missing",       "unlinked", "unknown_key",
     "anchor",  "before_anchor", NULL};
@@ -71,23 +71,18 @@ static const struct value finding_fields[] = {
            "of the chain"),
     TEXT("key", "the id of the key of unknown_key", .flags = VALUE_NULL),
     {0}};
-static const struct value finding_item = OBJECT("", finding_fields, "");
+const struct value audit_finding = OBJECT("", finding_fields, "");
 static const struct value audit_verify_reply[] = {
     INTEGER("rows", "how many rows of this page were verified"),
-    INTEGER("last", "the last of them", .min = INT64_MIN),
+    AUDIT_PAGE_FIELDS(0),
     INTEGER("next", "the `after` of the next page; null: this is the last one",
             .flags = VALUE_NULL, .min = INT64_MIN),
-    INTEGER("begins_after", "the chain begins after this row",
-            .min = INT64_MIN),
-    TIME("begins_at", "since when", .flags = VALUE_NULL),
-    INTEGER("unchained", "rows from before there was a chain"),
-    TEXT("key", "the id of the key in use"),
     LIST("found", &found_item, "which of `heads` are in this page"),
-    LIST("restores", &restore_item,
+    LIST("restores", &audit_restore,
          "restores in this page: hashes that were published before a restore "
          "may be of rows that it replaced",
          .max = 100),
-    LIST("findings", &finding_item, "what is wrong in this page", .max = 100),
+    LIST("findings", &audit_finding, "what is wrong in this page", .max = 100),
     INTEGER("findings_more", "further findings"),
     {0}};
 const struct command_spec command_audit_verify = {

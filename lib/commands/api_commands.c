@@ -156,6 +156,58 @@ const struct command_spec command_audit_list = {
     .rows = "audit",
 };
 
+/* ---- audit_verify_all ---- */
+
+static const struct value verify_all_args[] = {
+    TEXT("head",
+         "published hashes that must be in a chain, as PROCESS:ROW:HASH or "
+         "the hash alone; several with commas",
+         .min = 1, .max = 4000),
+    {0}};
+static const struct value verified_fields[] = {
+    TEXT("process", "its name"),
+    BOOL("ok", "whether it verified its chain and found nothing wrong"),
+    BOOL("reached", "whether it responded"),
+    TEXT("error",
+         "why its chain is not verified; null: it is. Then there are "
+         "further fields",
+         .flags = VALUE_NULL),
+    INTEGER("rows", "how many rows were verified", .flags = VALUE_ABSENT),
+    AUDIT_PAGE_FIELDS(VALUE_ABSENT),
+    LIST("restores", &audit_restore,
+         "restores: hashes that were published before a restore may be of "
+         "rows that it replaced",
+         .flags = VALUE_ABSENT),
+    LIST("findings", &audit_finding, "what is wrong", .flags = VALUE_ABSENT,
+         .max = 1000),
+    INTEGER("findings_more", "further findings", .flags = VALUE_ABSENT),
+    {0}};
+static const struct value verified = OBJECT("process", verified_fields, "");
+static const struct value missing_head_fields[] = {
+    TEXT("head", "the published hash"),
+    TEXT("process", "its process; null: the hash was given alone",
+         .flags = VALUE_NULL),
+    TEXT("problem", "what that means, for people"),
+    {0}};
+static const struct value missing_head = OBJECT("hash", missing_head_fields,
+                                                "");
+static const struct value verify_all_fields[] = {
+    BOOL("ok", "whether all chains are whole and have all of `head`"),
+    LIST("processes", &verified, "one for each process"),
+    LIST("missing_heads", &missing_head, "hashes of `head` that no row has",
+         .max = 20),
+    {0}};
+const struct command_spec command_audit_verify_all = {
+    .name = "audit_verify_all",
+    .process = "api",
+    .help = "Each process verifies the hash chain over its audit rows, in "
+            "steps of 500 rows.",
+    .args = verify_all_args,
+    .reply = OBJECT("reply", verify_all_fields, ""),
+    .role = ROLE_ADMIN,
+    .routes = {{"GET", "/audit/verify"}},
+};
+
 /* ---- replays ---- */
 
 static const struct value job_item = OBJECT("job", job_fields, "a job");
@@ -176,6 +228,8 @@ const struct command_spec command_replays = {
 };
 
 const struct command_spec *const api_commands[] = {
-    &command_endpoint_test, &command_stats_read, &command_event_read,
-    &command_payload,       &command_attempt,    &command_stream,
-    &command_audit_list,    &command_replays,    NULL};
+    &command_endpoint_test, &command_stats_read,
+    &command_event_read,    &command_payload,
+    &command_attempt,       &command_stream,
+    &command_audit_list,    &command_audit_verify_all,
+    &command_replays,       NULL};

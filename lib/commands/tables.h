@@ -81,6 +81,16 @@
     TEXT("who", "the name that the history shows", .max = 128, \
          .flags = VALUE_LOCAL)
 
+/* Of a verification of the audit chain of one process. */
+#define AUDIT_PAGE_FIELDS(also)                                           \
+    INTEGER("last", "the last of them", .flags = also, .min = INT64_MIN), \
+        INTEGER("begins_after", "the chain begins after this row",        \
+                .flags = also, .min = INT64_MIN),                         \
+        TIME("begins_at", "since when", .flags = VALUE_NULL | also),      \
+        INTEGER("unchained", "rows from before there was a chain",        \
+                .flags = also),                                           \
+        TEXT("key", "the id of the key in use", .flags = also)
+
 /* tables.c: values that several commands have */
 extern const struct value value_text; /* an item of a list of texts */
 extern const struct value value_id;
@@ -108,7 +118,7 @@ extern const struct value endpoint_stats_args[],
 extern const char *const breaker_states[];
 
 /* act_commands.c */
-extern const struct value audit_row[];
+extern const struct value audit_row[], audit_restore, audit_finding;
 
 /* every_commands.c: a job */
 extern const struct value job_fields[];

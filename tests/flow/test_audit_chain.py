@@ -1,6 +1,8 @@
 """The chain over audit rows on a running pipeline: real databases that were tampered with, published
 hashes, restores, keys, and kills."""
 
+import contextlib
+import http.client as http_client
 import json
 import os
 import pathlib
@@ -13,6 +15,7 @@ import threading
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from rig import RigTest, main, wait_for
 
+TOKEN = "an-admin-token-of-the-file"
 USER = pwd.getpwuid(os.geteuid()).pw_name
 
 
@@ -104,6 +107,42 @@ class Chain(ChainTest):
             done = rig.cli_text("audit", "verify", "--head", wrong)
             self.assertEqual(done.returncode, 64, wrong)
             self.assertIn("is not a published hash", done.stderr)
+
+    def test_it_is_verified_over_http(self):
+        """In several pages, with the result that the command line has."""
+        rig = self.rig({"console": {"tokens": [TOKEN]}}, console=True).start()
+        for n in range(505):
+            rig.ask("sequencer", ("endpoint_pause", "endpoint_resume")[n % 2], name="crm")
+
+        def http(query=""):
+            c = http_client.HTTPConnection("127.0.0.1", rig.console_port, timeout=30)
+            with contextlib.closing(c):
+                c.request("GET", "/api/v1/audit/verify" + query,
+                          headers={"Authorization": f"Bearer {TOKEN}"})
+                response = c.getresponse()
+                return response.status, json.loads(response.read())
+        head = self.head(rig)
+        status, document = http("?head=" + head)
+        self.assertEqual((status, document["ok"]), (200, True), document)
+        self.assertEqual(document, rig.cli("audit", "verify", "--head", head)[0])
+        rows = {r["process"]: r for r in document["processes"]}
+        self.assertEqual(set(rows), set(rig.daemons))
+        self.assertEqual((rows["sequencer"]["rows"], rows["sequencer"]["last"]), (505, 505))
+        self.tamper(rig, "UPDATE audit SET actor = 'x' WHERE n = 3", "DELETE FROM audit WHERE n > 503",
+                    "UPDATE sqlite_sequence SET seq = 503 WHERE name = 'audit'")
+        status, document = http("?head=" + head)
+        self.assertEqual((status, document["ok"]), (200, False))
+        rows = {r["process"]: r for r in document["processes"]}
+        self.assertEqual([(f["from"], f["what"]) for f in rows["sequencer"]["findings"]],
+                         [(3, "changed")])
+        self.assertEqual([m["head"] for m in document["missing_heads"]], [head])
+        self.assertIn("rows 504 to 505 were cut off", document["missing_heads"][0]["problem"])
+        status, document = http("?head=x")
+        self.assertEqual((status, document["error"]["field"]), (400, "head"))
+        rig["sequencer"].stop()
+        status, document = http("?head=" + head)
+        self.assertEqual((status, document["ok"]), (200, False))
+        self.assertIn("its process did not reply", json.dumps(document))
 
     def test_a_process_that_is_down_is_not_verified(self):
         rig = self.rig().start()
