@@ -3,44 +3,29 @@
 #define INGRESS_INGRESS_H
 
 #include "admission.h"
-#include "archive_space.h"
+#include "archive.h"
 #include "counts.h"
 #include "daemon.h"
 #include "http.h"
 #include "intake_rate.h"
 #include "rejects.h"
 #include "request_intake.h"
-#include "store.h"
-#include "ulid.h"
 
-#define SEQUENCER "sequencer" /* the process that gets the events */
-
-enum { KIND_ARCHIVED = 1 }; /* kind of our rows on the link */
+extern const struct db_schema ingress_schema;
 
 struct ingress {
+    struct archive archive; /* first: commands of archive.h get it */
     struct daemon daemon;
-    struct store store;
     struct http *http;
     struct http_bounds bounds;
     struct intake intake;
-    struct archive_space space;
     struct intake_rate intake_rate;
     int http_watch;       /* index of http's socket in the loop */
     int64_t rate_said_ms; /* mono: last log line about it; 0: none */
     struct admission admission;
     struct rejects rejects;
     struct event_types *event_types;
-    struct ulid ids;
-    struct { /* the watermark request to be answered; epoch 0: there is none */
-        char inbox[INBOX_MAX_BYTES + 1];
-        uint64_t epoch;
-        int64_t stamp_ms;
-        uint64_t
-            next;   /* the response; 0: requests before it are not stored yet */
-        bool fresh; /* it came in this turn */
-    } watermark;
-    struct replay_reading *replaying; /* of the running job, or NULL */
-    int64_t stall_ms;                 /* a write that takes so long stalls */
+    int64_t stall_ms;    /* a write that takes so long stalls */
     int64_t stalled_ms;  /* mono: a write has not ended since; 0: no stall */
     int64_t stopping_ms; /* mono: when ingress began to stop; 0: it runs */
     int64_t counts[COUNT_COUNT];

@@ -18,13 +18,13 @@
  *           accepts now, exits 0
  * kill -9   loses no request that had its response; an interrupted request may be on disk
  *           already, and the sequencer recognises the provider's repetition of it */
-#include "archive_replay.h"
 #include "commands.h"
-#include "erase.h"
 #include "ingress.h"
 #include "rejects.h"
+#include "rejects_erase.h"
 #include "replay_job.h"
 #include "request_trace.h"
+#include "resend.h"
 #include "show_request.h"
 
 static const struct metric metrics[COUNT_COUNT + 1] = {
@@ -105,6 +105,7 @@ int main(int argc, char **argv)
     static struct ingress ingress;
     struct daemon_plan mine = plan;
 
+    ingress.archive.daemon = &ingress.daemon;
     mine.self = &ingress;
     mine.metric_values = ingress.counts;
     daemon_start(&ingress.daemon, &mine, argc, argv);

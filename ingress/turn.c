@@ -6,11 +6,18 @@
 #include "ingress.h"
 #include "log.h"
 #include "peers.h"
-#include "replay_job.h"
-#include "request_trace.h"
-#include "wire.h"
+#include "stores.h"
 #include <stdlib.h>
 #include <string.h>
+
+extern const char ingress_store_sql[];
+extern const char *const ingress_upgrades[];
+const struct db_schema ingress_schema = {.create = ingress_store_sql,
+                                         .steps = ingress_upgrades,
+                                         .count = INGRESS_SCHEMA,
+                                         .page_bytes = ARCHIVE_PAGE_BYTES,
+                                         .program = "grapnel-ingress",
+                                         .table = "archive"};
 
 enum {
     STALL_MS = 5000,         /* a commit that takes longer: providers give up */
@@ -23,25 +30,6 @@ static void set_bounds(struct ingress *g, const struct settings *s)
     g->bounds.max_body_bytes = s->ingress.max_body_bytes;
     g->bounds.max_connections = s->ingress.max_connections;
     g->bounds.read_timeout_ms = s->ingress.read_timeout_ms;
-}
-
-/* Ids ascend over restarts, too: continue after the last id on disk. */
-static void resume_ids(struct ingress *g)
-{
-    char id[EVENT_ID_BYTES + 1], replayed[EVENT_ID_BYTES + 1];
-    int64_t first, last;
-
-    store_ends(&g->store, &first, &last, id);
-    store_replays_last_id(&g->store.replays, replayed);
-    if (strcmp(replayed, id) > 0)
-        memcpy(id, replayed, sizeof id);
-    if (id[0] &&
-        (strncmp(id, "evt_", 4) != 0 || ulid_resume(&g->ids, id + 4) != GR_OK))
-        log_warn(
-            NULL,
-            "the newest id in the archive is not an event id of Grapnel; new "
-            "ids are made from the clock alone",
-            LS("event_id", id));
 }
 
 /* Tests shorten it with GRAPNEL_TEST_STALL_MS. */
@@ -60,10 +48,8 @@ void ingress_open(void *self)
 
     g->stall_ms = stall_ms();
     db_copy_in_pieces(g->daemon.db, COPY_BYTES);
-    store_open(&g->store, g->daemon.db);
-    links_own_log(g->daemon.links, SEQUENCER, KIND_ARCHIVED);
-    resume_ids(g);
-    space_open(&g->space, &g->store, s);
+    archive_open(&g->archive);
+    reject_store_open(&g->rejects.store, g->daemon.db);
     intake_open(&g->intake);
     g->event_types = event_types_open(g);
     set_bounds(g, s);
@@ -83,36 +69,35 @@ static void publish(struct ingress *g)
     g->counts[COUNT_BODIES_BYTES] = f.body_bytes;
     g->counts[COUNT_PENDING] = g->intake.pending_count +
                                g->intake.batches.count;
-    g->counts[COUNT_ARCHIVE_ROWS] = g->space.last_n - g->space.first_n + 1;
-    g->counts[COUNT_ARCHIVE_BYTES] = g->space.used_bytes;
+    g->counts[COUNT_ARCHIVE_ROWS] = g->archive.space.last_n -
+                                    g->archive.space.first_n + 1;
+    g->counts[COUNT_ARCHIVE_BYTES] = g->archive.space.used_bytes;
     g->counts[COUNT_BACKLOG] = (int64_t)links_backlog(g->daemon.links,
                                                       SEQUENCER);
     g->counts[COUNT_RESPONSES_DELAYED] = g->intake_rate.on;
-    g->counts[COUNT_FREE_BYTES] = g->space.free_bytes;
+    g->counts[COUNT_FREE_BYTES] = g->archive.space.free_bytes;
 }
 
 /* Once per metrics.interval, because it reads a row. */
 void ingress_measure(void *self)
 {
     struct ingress *g = self;
-    int64_t ms = store_received_after(
-        &g->store, (int64_t)links_cursor(g->daemon.links, SEQUENCER));
 
+    g->counts[COUNT_REPLAYED] = g->archive.replayed;
     series_set(METRIC_SERIES(g->daemon.metrics, FAMILY_OLDEST, NULL),
-               ms && ms < g->daemon.loop.now_ms ? g->daemon.loop.now_ms - ms
-                                                : 0);
+               archive_oldest_ms(&g->archive));
 }
 
 /* A watermark request is answered when all requests received before it have a number, batches
  * to their end. */
 static void work_on_requests(struct ingress *g)
 {
-    if (g->watermark.fresh)
+    if (g->archive.watermark.fresh)
         intake_watermark_requested(&g->intake);
-    g->watermark.fresh = false;
+    g->archive.watermark.fresh = false;
     intake_work(g);
     if (!g->intake.ahead_count)
-        g->watermark.next = links_next(g->daemon.links, SEQUENCER);
+        g->archive.watermark.next = links_next(g->daemon.links, SEQUENCER);
 }
 
 /* The sequencer was heard lately. */
@@ -185,9 +170,10 @@ int ingress_work(void *self)
     if (g->stopping_ms && loop->mono_ms - g->stopping_ms >=
                               g->daemon.settings->shutdown_grace_ms / 2)
         batches_give_up(g, RESPONSE_STOPPING);
-    g->counts[COUNT_PURGED] += space_work(
-        &g->space, &g->store, g->daemon.links, g->daemon.settings,
-        &g->daemon.retention, loop->now_ms, loop->mono_ms, &space_ms);
+    g->counts[COUNT_PURGED] += archive_space_work(
+        &g->archive.space, &g->archive.store, g->daemon.links,
+        g->daemon.settings, &g->daemon.retention, loop->now_ms, loop->mono_ms,
+        &space_ms);
     /* Store a group that was read during the last commit before ingress_meanwhile() writes the
      * responses of that commit. */
     look_at_intake_rate(g);
@@ -208,51 +194,9 @@ int ingress_work(void *self)
                : loop_sooner(loop_sooner(http_ms, space_ms), rejects_ms);
 }
 
-/* A watermark request of the sequencer: which requests may still come? */
 void ingress_frame(void *self, int kind, struct bytes frame)
 {
-    struct ingress *g = self;
-    struct wire_watermark_request s;
-
-    if (kind != WIRE_KIND_WATERMARK_REQUEST ||
-        wire_get_watermark_request(&s, frame) != GR_OK ||
-        !wire_is(s.from, SEQUENCER) ||
-        !mailbox_reaches(g->daemon.mailbox, s.inbox)) {
-        log_warn(NULL, "a frame for another kind of process arrived; dropped",
-                 LS("kind", wire_kind_name(kind)));
-        return;
-    }
-    /* Ignore a new request while the last one of this epoch is unanswered: if each replaced the
-     * one before, a batch that is being stored would delay all of them. */
-    if (g->watermark.epoch == s.epoch && !g->watermark.next)
-        return;
-    wire_copy(g->watermark.inbox, sizeof g->watermark.inbox, s.inbox);
-    g->watermark.epoch = s.epoch;
-    g->watermark.stamp_ms = s.stamp_ms;
-    g->watermark.next = 0;
-    g->watermark.fresh = true;
-}
-
-/* After the commit: all requests received before the watermark request have a number below
- * `next`. A lost frame does no harm: the sequencer asks again. */
-static void send_watermark(struct ingress *g)
-{
-    struct wire_watermark s = {
-        .from = wire_text(g->daemon.name),
-        .inbox = wire_text(mailbox_address(g->daemon.mailbox)),
-        .epoch = g->watermark.epoch,
-        .stamp_ms = g->watermark.stamp_ms,
-        .next = g->watermark.next};
-    struct buf out;
-
-    if (!g->watermark.epoch || !g->watermark.next)
-        return;
-    buf_init(&out, 1024);
-    wire_put_watermark(&out, &s);
-    if (mailbox_send(g->daemon.mailbox, g->watermark.inbox,
-                     (struct bytes){out.data, out.len}) == GR_OK)
-        g->watermark.epoch = 0;
-    buf_fini(&out);
+    watermark_frame(self, kind, frame);
 }
 
 void ingress_after_commit(void *self)
@@ -260,7 +204,7 @@ void ingress_after_commit(void *self)
     struct ingress *g = self;
 
     intake_flush(g);
-    send_watermark(g);
+    watermark_flush(&g->archive);
     event_types_flush(g->event_types);
 }
 
@@ -286,8 +230,7 @@ void ingress_undo(void *self)
 {
     struct ingress *g = self;
 
-    g->watermark.next = 0;
-    space_undo(&g->space, &g->store);
+    archive_undo(&g->archive);
     rejects_undo(&g->rejects);
     event_types_undo(g->event_types);
     intake_undo(g);
@@ -321,17 +264,15 @@ const char *ingress_state(void *self, bool *ready)
 {
     struct ingress *g = self;
 
-    *ready = !g->space.refusal;
-    switch (g->space.refusal) {
-    case RESPONSE_NONE:
+    *ready = !g->archive.space.refusal;
+    switch (g->archive.space.refusal) {
+    case ARCHIVE_HAS_SPACE:
         return "accepting events";
-    case RESPONSE_DISK_LOW:
+    case ARCHIVE_DISK_LOW:
         return "refusing events: little disk space is free";
-    case RESPONSE_BACKLOG_FULL:
+    default:
         return "refusing events: unprocessed requests fill "
                "ingress.archive.max_size";
-    default:
-        return "refusing events: the disk is full";
     }
 }
 
@@ -344,8 +285,7 @@ void ingress_close(void *self)
     http_close(g->http);
     rejects_fini(&g->rejects);
     event_types_close(g->event_types);
-    store_close(&g->store);
-    replay_reading_free(g->replaying);
+    archive_close(&g->archive);
     admission_fini(&g->admission);
 }
 
@@ -356,7 +296,5 @@ bool ingress_load(void *self, const char *peer, uint64_t n, int kind,
 
     (void)peer;
     (void)n; /* equals ref */
-    return kind == KIND_ARCHIVED &&
-           (store_load(&g->store, ref, out) ||
-            store_replay_load(&g->store.replays, ref, out));
+    return kind == KIND_ARCHIVED && archive_load(&g->archive.store, ref, out);
 }

@@ -44,6 +44,13 @@ enum response response_to(enum verification v)
     return to[v];
 }
 
+enum response response_to_space(enum archive_refusal r)
+{
+    return r == ARCHIVE_DISK_LOW       ? RESPONSE_DISK_LOW
+           : r == ARCHIVE_BACKLOG_FULL ? RESPONSE_BACKLOG_FULL
+                                       : RESPONSE_NONE;
+}
+
 const char *response_allow(enum response a)
 {
     return a == RESPONSE_ONLY_POST  ? "POST"

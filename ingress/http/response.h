@@ -4,6 +4,7 @@
 #ifndef INGRESS_RESPONSE_H
 #define INGRESS_RESPONSE_H
 
+#include "archive_space.h"
 #include "rc.h"
 #include "verify.h"
 
@@ -138,6 +139,8 @@ struct response_facts {
 const struct response_facts *response_facts(enum response a);
 /* The 401 for a verdict; RESPONSE_NONE if it holds. */
 enum response response_to(enum verification v);
+/* The 503 while the archive has no space; RESPONSE_NONE if it has. */
+enum response response_to_space(enum archive_refusal r);
 
 /* The `Allow` header of a 405; NULL for every other response. */
 const char *response_allow(enum response a);

@@ -36,7 +36,9 @@ static enum response admit_probe(struct ingress *g, struct request *r,
         return RESPONSE_STOPPING;
     if (g->stalled_ms)
         return RESPONSE_DISK_STALLED;
-    return g->space.refusal ? g->space.refusal : RESPONSE_HEALTHY;
+    return g->archive.space.refusal
+               ? response_to_space(g->archive.space.refusal)
+               : RESPONSE_HEALTHY;
 }
 
 /* What is required of every request with an event. */
@@ -51,7 +53,7 @@ static enum response admit_body(struct ingress *g, const struct request *r,
         return RESPONSE_STOPPING;
     if (g->stalled_ms)
         return RESPONSE_DISK_STALLED;
-    return g->space.refusal;
+    return response_to_space(g->archive.space.refusal);
 }
 
 static enum response admit_hook(struct ingress *g, struct request *r,

@@ -148,7 +148,7 @@ static void store_piece(struct ingress *g, struct request *r,
     last_n = (int64_t)links_next(g->daemon.links, SEQUENCER) - 1;
     if (last_n < head) /* all lines are duplicates */
         return;
-    store_head(&g->store, r->source, head, last_n, request_head(r));
+    archive_head(&g->archive.store, r->source, head, last_n, request_head(r));
     g->intake.stored_count += last_n - head + 1;
 }
 
@@ -161,9 +161,9 @@ static void work_on(struct ingress *g, struct batch_queue *q,
 
     if (!r->lines->judged && !judge(g, q, r, left))
         return;
-    if (g->space
+    if (g->archive.space
             .refusal) { /* the disk has filled since admission or the last piece */
-        refuse(g, q, r, g->space.refusal);
+        refuse(g, q, r, response_to_space(g->archive.space.refusal));
         return;
     }
     store_piece(g, r, left);

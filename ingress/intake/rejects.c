@@ -6,6 +6,7 @@
 #include "json_text.h"
 #include "mask.h"
 #include "profile.h"
+#include "show_request.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,7 +188,7 @@ void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
     memcpy(e->remote, r->remote, sizeof e->remote);
     snprintf(e->method, sizeof e->method, "%s", r->method ? r->method : "");
     memcpy(e->id, "rej_", 4);
-    ulid_next(&g->ids, e->at_ms, e->id + 4);
+    ulid_next(&g->archive.ids, e->at_ms, e->id + 4);
     keep_head(e, g, r);
     find_delivery_id(e, g, r);
     /* The complete body of a request that was refused for what the client did. A request that
@@ -242,7 +243,7 @@ static void count_gone(void *arg, const char *source, int64_t bytes)
     count_kept(arg, source, -bytes);
 }
 
-static void count_bodies(struct rejects *j, struct ingress *g)
+static void count_bodies(struct rejects *j)
 {
     struct rejects_of *s;
 
@@ -251,12 +252,12 @@ static void count_bodies(struct rejects *j, struct ingress *g)
     j->kept_bytes = 0;
     SLIST_FOREACH(s, &j->sources, link)
     s->kept_bytes = 0;
-    store_reject_bodies(&g->store, count_kept, j);
+    store_reject_bodies(&j->store, count_kept, j);
     j->counted = true;
 }
 
 /* Make space for so many bytes: the source that has most loses its oldest bodies. */
-static void make_space(struct rejects *j, struct ingress *g, int64_t bytes)
+static void make_space(struct rejects *j, int64_t bytes)
 {
     while (j->kept_bytes + bytes > BODIES_KEPT_BYTES) {
         struct rejects_of *max = SLIST_FIRST(&j->sources), *s;
@@ -264,7 +265,7 @@ static void make_space(struct rejects *j, struct ingress *g, int64_t bytes)
         SLIST_FOREACH(s, &j->sources, link)
         if (s->kept_bytes > max->kept_bytes)
             max = s;
-        if (!max || !store_reject_body_drop_first(&g->store, max->source,
+        if (!max || !store_reject_body_drop_first(&j->store, max->source,
                                                   count_gone, j))
             return;
     }
@@ -277,14 +278,14 @@ static int purge(struct rejects *j, struct ingress *g)
     int64_t now = g->daemon.loop.now_ms, mono = g->daemon.loop.mono_ms;
     int n = 0;
 
-    count_bodies(j, g);
+    count_bodies(j);
     if (!j->kept_bytes)
         return -1;
     if (j->purged_ms && mono - j->purged_ms < MINUTE_MS)
         return (int)(j->purged_ms + MINUTE_MS - mono);
     while (n < PURGE_COUNT &&
            store_reject_body_drop_old(
-               &g->store, retention_before(r, now, BODIES_KEPT_MS),
+               &j->store, retention_before(r, now, BODIES_KEPT_MS),
                retention_after(r, now, BODIES_KEPT_MS), count_gone, j))
         n++;
     if (n == PURGE_COUNT)
@@ -293,30 +294,29 @@ static int purge(struct rejects *j, struct ingress *g)
     return MINUTE_MS;
 }
 
-static void write_first(struct rejects *j, struct rejects_of *s,
-                        struct ingress *g)
+static void write_first(struct rejects *j, struct rejects_of *s)
 {
     const struct reject *e = STAILQ_FIRST(&s->waiting);
     struct reject_row row = row_of(s, e);
     struct bytes body = {e->body.data, e->body.len};
 
     if (s->last_n < 0)
-        s->last_n = store_reject_last(&g->store, s->source);
+        s->last_n = store_reject_last(&j->store, s->source);
     row.n = ++s->last_n;
-    store_reject_body_replaced(&g->store, s->source, row.n, count_gone, j);
-    store_reject(&g->store, &row);
+    store_reject_body_replaced(&j->store, s->source, row.n, count_gone, j);
+    store_reject(&j->store, &row);
     if (body.n) {
-        make_space(j, g, (int64_t)body.n);
-        store_reject_body_add(&g->store, e->id, s->source, e->at_ms, body);
+        make_space(j, (int64_t)body.n);
+        store_reject_body_add(&j->store, e->id, s->source, e->at_ms, body);
         count_kept(j, s->source, (int64_t)body.n);
     }
     drop_first(j, s);
 }
 
-void rejects_erase(struct rejects *j, struct ingress *g, const char *id)
+void rejects_erase(struct rejects *j, const char *id)
 {
-    count_bodies(j, g);
-    store_reject_erase(&g->store, id, count_gone, j);
+    count_bodies(j);
+    store_reject_erase(&j->store, id, count_gone, j);
 }
 
 /* Returns how many it has written; WRITE_COUNT: there may be more. */
@@ -325,10 +325,10 @@ static int write_some(struct rejects *j, struct ingress *g)
     struct rejects_of *s;
     int n = 0;
 
-    count_bodies(j, g);
+    count_bodies(j);
     SLIST_FOREACH(s, &j->sources, link)
     for (; s->count && n < WRITE_COUNT && !db_full(g->daemon.db); n++)
-        write_first(j, s, g);
+        write_first(j, s);
     return n;
 }
 
@@ -338,7 +338,7 @@ int rejects_work(struct rejects *j, struct ingress *g, bool now)
 
     if (!j->since_ms)
         return purge(j, g);
-    if (g->space.refusal) /* free space is left to events */
+    if (g->archive.space.refusal) /* free space is left to events */
         return WRITE_MS;
     if (!now && due_ms > 0)
         return (int)due_ms;
@@ -387,7 +387,7 @@ json_t *rejects_json(struct ingress *g, const struct reject_row *row)
 
 void rejects_write_all(struct rejects *j, struct ingress *g)
 {
-    while (!g->space.refusal && write_some(j, g) == WRITE_COUNT)
+    while (!g->archive.space.refusal && write_some(j, g) == WRITE_COUNT)
         ;
 }
 
@@ -472,8 +472,35 @@ json_t *rejects_show(void *self, json_t *args, char why[200])
     if (!show_waiting(&g->rejects, source, &shown))
         ;
     else if (shown.id)
-        store_rejects_by(&g->store, shown.id, show, &shown);
+        store_rejects_by(&g->rejects.store, shown.id, show, &shown);
     else
-        store_rejects(&g->store, source, show, &shown);
+        store_rejects(&g->rejects.store, source, show, &shown);
     return json_pack("{s:o}", "rejects", shown.list);
+}
+
+json_t *show_reject(void *self, json_t *args, char why[200])
+{
+    struct ingress *g = self;
+    const char *id = json_string_value(json_object_get(args, "id"));
+    struct reject_row row;
+    struct bytes body;
+    json_t *out;
+
+    rejects_write_all(&g->rejects, g);
+    if (!store_reject_find(&g->rejects.store, id, &row)) {
+        store_reject_done(&g->rejects.store);
+        control_fail(
+            why, CONTROL_NOT_FOUND,
+            "no refused request has the id %.40s: the last 1000 of each source "
+            "are kept",
+            id);
+        return NULL;
+    }
+    out = rejects_json(g, &row);
+    store_reject_done(&g->rejects.store);
+    if (store_reject_body(&g->rejects.store, id, &body))
+        request_put_body(out, body,
+                         json_integer_value(json_object_get(args, "offset")));
+    store_reject_body_done(&g->rejects.store);
+    return out;
 }

@@ -10,7 +10,7 @@
 #define INGRESS_REJECTS_H
 
 #include "http.h"
-#include "store.h"
+#include "reject_store.h"
 #include <jansson.h>
 #include <sys/queue.h>
 
@@ -18,6 +18,7 @@ struct ingress;
 struct rejects_of; /* of one source */
 
 struct rejects {
+    struct reject_store store;
     SLIST_HEAD(, rejects_of) sources;
     int64_t since_ms; /* mono: of the oldest unwritten one; 0: none */
     bool counted;     /* the bodies in the table were counted since the start */
@@ -26,9 +27,9 @@ struct rejects {
     int64_t purged_ms; /* mono: the last deletion of old bodies */
 };
 
-/* Count and keep a refused request. */
 /* Deletes a stored one, with its body. Inside the transaction. */
-void rejects_erase(struct rejects *j, struct ingress *g, const char *id);
+void rejects_erase(struct rejects *j, const char *id);
+/* Count and keep a refused request. */
 void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
                   enum response a);
 /* Inside the transaction: write a limited number of rows that are due. Returns ms until it must
@@ -43,7 +44,8 @@ void rejects_write_all(struct rejects *j, struct ingress *g);
 /* One row, without its body. The caller owns it. */
 json_t *rejects_json(struct ingress *g, const struct reject_row *row);
 
-/* Control command `rejects`. self: struct ingress. */
+/* Control commands `rejects` and `reject`. self: struct ingress. */
 json_t *rejects_show(void *self, json_t *args, char why[200]);
+json_t *show_reject(void *self, json_t *args, char why[200]);
 
 #endif

@@ -1,8 +1,8 @@
 /* request_intake: the queue of requests to be stored, their rows, and their responses after the
  * commit. */
 #include "request_intake.h"
+#include "archive_erase.h"
 #include "clock.h"
-#include "erase.h"
 #include "ingress.h"
 #include "lines.h"
 #include "log.h"
@@ -149,11 +149,11 @@ static enum response judge_duplicate(struct ingress *g, int64_t n,
                                      struct bytes body, int64_t *bytes)
 {
     struct archive_row stored;
-    bool found = store_request(&g->store, n, &stored);
+    bool found = archive_request(&g->archive.store, n, &stored);
     bool differs = found && line_differs(stored.body, body);
 
     *bytes -= found ? (int64_t)stored.body.n : 0;
-    store_request_done(&g->store);
+    archive_request_done(&g->archive.store);
     if (differs)
         return RESPONSE_KEY_REUSED;
     g->counts[COUNT_DUPLICATES]++;
@@ -167,7 +167,7 @@ static void send_on(struct ingress *g, struct archive_row row,
 
     row.headers = headers;
     buf_reset(m);
-    store_put_message(&row, m);
+    archive_put_message(&row, m);
     links_put_message(g->daemon.links, SEQUENCER, KIND_ARCHIVED, row.n,
                       (struct bytes){m->data, m->failed ? 0 : m->len});
 }
@@ -186,11 +186,11 @@ enum response intake_store_row(struct ingress *g, const struct request *r,
         .body = body,
         .head = head,
     };
-    int64_t earlier = id[0] ? store_number(&g->store, id) : 0;
+    int64_t earlier = id[0] ? archive_number(&g->archive.store, id) : 0;
     struct buf *rest = &g->intake.rest;
 
     buf_reset(rest);
-    if (erase_refuses(g, r->source, request_head(r), body, rest))
+    if (erase_refuses(&g->archive, r->source, request_head(r), body, rest))
         return RESPONSE_WORKSPACE_ERASED;
     if (rest->len)
         body = row.body = (struct bytes){rest->data, rest->len};
@@ -199,12 +199,13 @@ enum response intake_store_row(struct ingress *g, const struct request *r,
         return judge_duplicate(g, earlier, body, bytes);
     if (!id[0]) {
         memcpy(id, "evt_", 4);
-        ulid_next(&g->ids, r->received_ms, id + 4);
+        ulid_next(&g->archive.ids, r->received_ms, id + 4);
     }
     row.n = (int64_t)links_next(g->daemon.links, SEQUENCER);
-    store_insert(&g->store, &row);
+    archive_insert(&g->archive.store, &row);
     send_on(g, row, request_head(r));
-    space_took(&g->space, row.n, (int64_t)(body.n + row.headers.n));
+    archive_space_took(&g->archive.space, row.n,
+                       (int64_t)(body.n + row.headers.n));
     return RESPONSE_NONE;
 }
 
@@ -241,8 +242,10 @@ static void store_pending(struct ingress *g)
 
         if (g->daemon.loop.mono_ms - r->taken_ms > STORE_MAX_MS)
             http_respond(g->http, r, RESPONSE_STORE_SLOW);
-        else if (g->space.refusal) /* the disk has filled since admission */
-            http_respond(g->http, r, g->space.refusal);
+        else if (g->archive.space
+                     .refusal) /* the disk has filled since admission */
+            http_respond(g->http, r,
+                         response_to_space(g->archive.space.refusal));
         else
             store(g, r, &bytes);
     }

@@ -5,7 +5,7 @@
 #include "log.h"
 
 enum {
-    /* A quarter: with the archive's half (room_share_bytes() in ingress/archive/archive_space.h) and a
+    /* A quarter: with the archive's half (archive_space_share_bytes() in lib/archive/archive_space.h) and a
      * few deliverers on one disk a tenth of it is still free. */
     HISTORY_PART = 4,
     SAVE_MS = 60 * 1000,      /* in a transaction that is written anyway */

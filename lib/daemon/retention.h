@@ -8,7 +8,7 @@
  *
  * A database that has used its share of the disk deletes its oldest rows at once: accepting
  * events is worth more than a long history, and ingress stops accepting when the disk is
- * nearly full (ingress/archive/archive_space.h). */
+ * nearly full (lib/archive/archive_space.h). */
 #ifndef DAEMON_RETENTION_H
 #define DAEMON_RETENTION_H
 

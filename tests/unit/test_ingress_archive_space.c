@@ -20,9 +20,9 @@ enum { MIB = 1024 * 1024 };
 static void the_mark_is_a_part_of_the_disk_but_not_a_large_one(void **state)
 {
     (void)state;
-    assert_int_equal(space_mark_bytes(20LL * MIB) / 1000, MIB / 1000);
-    assert_int_equal(space_mark_bytes(1000LL * 1024 * MIB), 256 * MIB);
-    assert_int_equal(space_mark_bytes(0), 0);
+    assert_int_equal(archive_space_mark_bytes(20LL * MIB) / 1000, MIB / 1000);
+    assert_int_equal(archive_space_mark_bytes(1000LL * 1024 * MIB), 256 * MIB);
+    assert_int_equal(archive_space_mark_bytes(0), 0);
 }
 
 static void below_the_mark_or_over_the_size_is_a_refusal(void **state)
@@ -33,11 +33,11 @@ static void below_the_mark_or_over_the_size_is_a_refusal(void **state)
                               .used_bytes = 50};
 
     (void)state;
-    assert_int_equal(space_judge(&r), RESPONSE_NONE);
+    assert_int_equal(archive_space_judge(&r), ARCHIVE_HAS_SPACE);
     r.used_bytes = 51;
-    assert_int_equal(space_judge(&r), RESPONSE_BACKLOG_FULL);
+    assert_int_equal(archive_space_judge(&r), ARCHIVE_BACKLOG_FULL);
     r.free_bytes = 99;
-    assert_int_equal(space_judge(&r), RESPONSE_DISK_LOW);
+    assert_int_equal(archive_space_judge(&r), ARCHIVE_DISK_LOW);
 }
 
 static void its_share_is_half_of_what_its_disk_can_give(void **state)
@@ -46,15 +46,15 @@ static void its_share_is_half_of_what_its_disk_can_give(void **state)
         .max_bytes = 50, .used_bytes = 10, .free_bytes = 1000};
 
     (void)state;
-    assert_int_equal(space_share_bytes(&r), 50);
+    assert_int_equal(archive_space_share_bytes(&r), 50);
     r.free_bytes = 60;
-    assert_int_equal(space_share_bytes(&r), 35);
+    assert_int_equal(archive_space_share_bytes(&r), 35);
 }
 
 /* ---- rows ---- */
 
 static char folder[] = "/tmp/gr-space-XXXXXX";
-static struct store store;
+static struct archive_store store;
 static const struct retention right_clock;
 
 static int open_store(void **state)
@@ -65,7 +65,7 @@ static int open_store(void **state)
     snprintf(folder, sizeof folder, "/tmp/gr-space-XXXXXX");
     assert_non_null(mkdtemp(folder));
     path = gr_printf("%s/i.db", folder);
-    store_open(&store, db_open(path, &ingress_schema));
+    archive_store_open(&store, db_open(path, &ingress_schema));
     free(path);
     return 0;
 }
@@ -75,7 +75,7 @@ static int close_store(void **state)
     char *command = gr_printf("rm -r %s", folder);
 
     (void)state;
-    store_close(&store);
+    archive_store_close(&store);
     db_close(store.db);
     assert_int_equal(system(command), 0);
     free(command);
@@ -97,7 +97,7 @@ static void insert_of(const char *source, int64_t n, int64_t received_ms,
 
     snprintf(id, sizeof id, "evt_%026d", (int)n);
     memset(body, 'b', body_bytes);
-    store_insert(&store, &row);
+    archive_insert(&store, &row);
     free(body);
 }
 
@@ -120,14 +120,14 @@ static void rows_are_purged_from_the_front_in_steps(void **state)
     db_begin(store.db);
     for (int n = 1; n <= 20; n++)
         insert(n, n * 1000, 1000);
-    assert_int_equal(store_purge(&store, 0, 1000, 5, MIB), 0);
-    assert_int_equal(store_purge(&store, 20, 1000, 5, MIB), 5);
-    assert_int_equal(store_purge(&store, 7, 1000, 5, MIB), 7);
-    assert_int_equal(store_purge(&store, 7, 1000, 5, MIB), 0);
-    assert_int_equal(store_purge(&store, 20, 1000, 20, 2500), 10); /* bytes */
-    assert_int_equal(store_purge(&store, 11, 1000, 20, MIB), 11);
+    assert_int_equal(archive_purge(&store, 0, 1000, 5, MIB), 0);
+    assert_int_equal(archive_purge(&store, 20, 1000, 5, MIB), 5);
+    assert_int_equal(archive_purge(&store, 7, 1000, 5, MIB), 7);
+    assert_int_equal(archive_purge(&store, 7, 1000, 5, MIB), 0);
+    assert_int_equal(archive_purge(&store, 20, 1000, 20, 2500), 10); /* bytes */
+    assert_int_equal(archive_purge(&store, 11, 1000, 20, MIB), 11);
     commit();
-    store_ends(&store, &first, &last, id);
+    archive_ends(&store, &first, &last, id);
     assert_int_equal(first, 12);
     assert_int_equal(last, 20);
     assert_string_equal(id, "evt_00000000000000000000000020");
@@ -135,7 +135,7 @@ static void rows_are_purged_from_the_front_in_steps(void **state)
 
 static int64_t old(struct ages *ages, int64_t before_ms, int64_t now_ms)
 {
-    store_ages(&store, before_ms, now_ms, 4, ages);
+    archive_ages(&store, before_ms, now_ms, 4, ages);
     return ages->old_n;
 }
 
@@ -182,12 +182,12 @@ static void a_row_stays_until_its_replay_was_handed_on(void **state)
     db_begin(store.db);
     for (int n = 1; n <= 10; n++)
         insert(n, n * 1000, 1000);
-    store_replay_add(&store.replays, &replay);
-    assert_int_equal(store_purge(&store, 10, 10, 20, MIB), 3);
-    assert_int_equal(store_purge(&store, 10, 10, 20, MIB), 0);
-    assert_true(store_replay_load(&store.replays, 11, &message));
-    assert_int_equal(store_purge(&store, 10, 11, 20, MIB), 10);
-    assert_false(store_replay_load(&store.replays, 11, &message));
+    archive_replay_add(&store.replays, &replay);
+    assert_int_equal(archive_purge(&store, 10, 10, 20, MIB), 3);
+    assert_int_equal(archive_purge(&store, 10, 10, 20, MIB), 0);
+    assert_true(archive_replay_load(&store.replays, 11, &message));
+    assert_int_equal(archive_purge(&store, 10, 11, 20, MIB), 10);
+    assert_false(archive_replay_load(&store.replays, 11, &message));
     commit();
     buf_fini(&message);
 }
@@ -205,7 +205,7 @@ static void purged_space_is_free_again(void **state)
     full = db_used_bytes(store.db);
     assert_true(full > before + 1000000);
     db_begin(store.db);
-    assert_int_equal(store_purge(&store, 100, 1000, 100, 100 * MIB), 100);
+    assert_int_equal(archive_purge(&store, 100, 1000, 100, 100 * MIB), 100);
     commit();
     assert_true(db_used_bytes(store.db) < before + 100000);
 }
@@ -231,7 +231,7 @@ static void processed_requests_are_purged_when_the_disk_is_low(void **state)
     db_begin(store.db);
     for (int n = 1; n <= 20; n++)
         insert(n, 1, 100000);
-    r = (struct archive_space){.refusal = RESPONSE_DISK_LOW,
+    r = (struct archive_space){.refusal = ARCHIVE_DISK_LOW,
                                .looked_ms = 1,
                                .free_bytes = MIB,
                                .mark_bytes = 2 * MIB,
@@ -239,11 +239,13 @@ static void processed_requests_are_purged_when_the_disk_is_low(void **state)
                                .first_n = 1,
                                .last_n = 20};
     assert_int_equal(
-        space_work(&r, &store, links, &s, &right_clock, 2, 2, &wait_ms), 0);
+        archive_space_work(&r, &store, links, &s, &right_clock, 2, 2, &wait_ms),
+        0);
     r.disk_bytes = 100LL * MIB;
     assert_int_equal(
-        space_work(&r, &store, links, &s, &right_clock, 2, 2, &wait_ms), 20);
-    assert_int_equal(r.refusal, RESPONSE_NONE);
+        archive_space_work(&r, &store, links, &s, &right_clock, 2, 2, &wait_ms),
+        20);
+    assert_int_equal(r.refusal, ARCHIVE_HAS_SPACE);
     commit();
     links_close(links);
     mailbox_close(mailbox);
@@ -267,14 +269,14 @@ static void as_many_rows_are_purged_as_are_added(void **state)
     mailbox = mailbox_open(folder, "ingress");
     links = links_open(store.db, mailbox, &nothing, 1, NULL);
     links_own_log(links, SEQUENCER, KIND_ARCHIVED);
-    space_open(&r, &store, &s);
+    archive_space_open(&r, &store, &s);
     db_begin(store.db);
     for (int n = 1; n <= ROWS; n++) {
         insert(n, 1, 5000);
-        space_took(&r, n, 5000);
+        archive_space_took(&r, n, 5000);
     }
-    assert_true(space_work(&r, &store, links, &s, &right_clock, 2, 2,
-                           &wait_ms) > ROWS - IDS_APART);
+    assert_true(archive_space_work(&r, &store, links, &s, &right_clock, 2, 2,
+                                   &wait_ms) > ROWS - IDS_APART);
     commit();
     links_close(links);
     mailbox_close(mailbox);
@@ -315,10 +317,10 @@ static void a_source_that_floods_deletes_its_own_first(void **state)
         insert_of(n % EVERY == 1 ? "quiet" : "loud", n, 1,
                   n % EVERY == 1 ? 100 : LARGE);
     commit();
-    space_open(&r, &store, &s);
+    archive_space_open(&r, &store, &s);
     for (int turn = 0; turn < 100 && !wait_ms; turn++) {
         db_begin(store.db);
-        space_work(&r, &store, links, &s, &right_clock, 2, 2, &wait_ms);
+        archive_space_work(&r, &store, links, &s, &right_clock, 2, 2, &wait_ms);
         commit();
     }
     assert_true(r.used_bytes <= s.ingress.archive_max_bytes);
@@ -327,9 +329,9 @@ static void a_source_that_floods_deletes_its_own_first(void **state)
     assert_true(held_of("loud") * LARGE < s.ingress.archive_max_bytes);
     /* What memory knows is what a start would count. */
     {
-        struct store_usage anew;
+        struct archive_usage anew;
 
-        store_usage_open(&anew, store.db);
+        archive_usage_open(&anew, store.db);
         assert_int_equal(anew.count, store.usage.count);
         for (size_t i = 0; i < anew.count; i++)
             for (size_t k = 0; k < anew.count; k++)
@@ -337,7 +339,7 @@ static void a_source_that_floods_deletes_its_own_first(void **state)
                     0)
                     assert_int_equal(anew.sources[i].bytes,
                                      store.usage.sources[k].bytes);
-        store_usage_close(&anew);
+        archive_usage_close(&anew);
     }
     links_close(links);
     mailbox_close(mailbox);
@@ -352,18 +354,18 @@ static void a_row_is_found_by_its_event_and_loaded_by_its_number(void **state)
     db_begin(store.db);
     insert(7, 1234, 10);
     commit();
-    assert_true(store_find(&store, "evt_00000000000000000000000007", &row));
+    assert_true(archive_find(&store, "evt_00000000000000000000000007", &row));
     assert_int_equal(row.n, 7);
     assert_int_equal(row.received_ms, 1234);
     assert_int_equal(row.body_bytes, 10);
     assert_string_equal(row.source, "plane");
-    store_found_done(&store);
-    assert_false(store_find(&store, "evt_0", &row));
+    archive_found_done(&store);
+    assert_false(archive_find(&store, "evt_0", &row));
     buf_init(&out, MIB);
-    assert_true(store_load(&store, 7, &out));
+    assert_true(archive_load(&store, 7, &out));
     assert_int_equal(wire_kind((struct bytes){out.data, out.len}),
                      WIRE_KIND_ACCEPTED);
-    assert_false(store_load(&store, 8, &out));
+    assert_false(archive_load(&store, 8, &out));
     buf_fini(&out);
 }
 

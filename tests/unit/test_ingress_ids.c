@@ -1,4 +1,4 @@
-/* Tests of store_ids against a model: an event is found by its id, though few ids have
+/* Tests of archive_ids against a model: an event is found by its id, though few ids have
  * an entry. P7, P10. */
 #include "ingress.h"
 #include "published.h"
@@ -14,31 +14,31 @@
 enum { ROWS_MAX = 20000, MIB = 1024 * 1024 };
 
 /* Row n has rows[n]; an empty id: there is none. */
-struct archive {
+struct tested {
     char folder[32];
     char *path;
-    struct store store;
+    struct archive_store store;
     struct ulid ids;
     uint64_t random;
     int64_t now_ms, first_n, next_n;
     char rows[ROWS_MAX][EVENT_ID_BYTES + 1];
 };
 
-static void open_with(struct archive *a, const struct db_schema *schema)
+static void open_with(struct tested *a, const struct db_schema *schema)
 {
-    store_open(&a->store, db_open(a->path, schema));
+    archive_store_open(&a->store, db_open(a->path, schema));
 }
 
-static void reopen(struct archive *a)
+static void reopen(struct tested *a)
 {
-    store_close(&a->store);
+    archive_store_close(&a->store);
     db_close(a->store.db);
     open_with(a, &ingress_schema);
 }
 
-static struct archive *new_folder(void)
+static struct tested *new_folder(void)
 {
-    struct archive *a = gr_alloc(sizeof *a);
+    struct tested *a = gr_alloc(sizeof *a);
 
     snprintf(a->folder, sizeof a->folder, "/tmp/gr-ids-XXXXXX");
     assert_non_null(mkdtemp(a->folder));
@@ -51,7 +51,7 @@ static struct archive *new_folder(void)
 
 static int setup(void **state)
 {
-    struct archive *a = new_folder();
+    struct tested *a = new_folder();
 
     open_with(a, &ingress_schema);
     *state = a;
@@ -60,10 +60,10 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    struct archive *a = *state;
+    struct tested *a = *state;
     char *command = gr_printf("rm -r %s", a->folder);
 
-    store_close(&a->store);
+    archive_store_close(&a->store);
     db_close(a->store.db);
     assert_int_equal(system(command), 0);
     free(command);
@@ -73,7 +73,7 @@ static int teardown(void **state)
 }
 
 /* The same numbers in each run. */
-static int below(struct archive *a, int max)
+static int below(struct tested *a, int max)
 {
     a->random ^= a->random << 13;
     a->random ^= a->random >> 7;
@@ -83,29 +83,30 @@ static int below(struct archive *a, int max)
 
 /* ---- rows ---- */
 
-static void insert(struct archive *a, const char *id, size_t body_bytes)
+static void insert(struct tested *a, const char *id, size_t body_bytes)
 {
     char *body = gr_alloc(body_bytes + 1);
 
     assert_true(a->next_n < ROWS_MAX);
     memset(body, 'b', body_bytes);
-    store_insert(&a->store, &(struct archive_row){.n = a->next_n,
-                                                  .event_id = id,
-                                                  .source = "plane",
-                                                  .remote = "",
-                                                  .headers = {"", 0},
-                                                  .body = {body, body_bytes}});
+    archive_insert(&a->store,
+                   &(struct archive_row){.n = a->next_n,
+                                         .event_id = id,
+                                         .source = "plane",
+                                         .remote = "",
+                                         .headers = {"", 0},
+                                         .body = {body, body_bytes}});
     memcpy(a->rows[a->next_n++], id, EVENT_ID_BYTES + 1);
     free(body);
 }
 
-static void made_from_time(struct archive *a, char id[EVENT_ID_BYTES + 1])
+static void made_from_time(struct tested *a, char id[EVENT_ID_BYTES + 1])
 {
     memcpy(id, "evt_", 4);
     ulid_next(&a->ids, a->now_ms += below(a, 3), id + 4);
 }
 
-static void made_from_a_key(struct archive *a, int key,
+static void made_from_a_key(struct tested *a, int key,
                             char id[EVENT_ID_BYTES + 1])
 {
     char text[32];
@@ -115,7 +116,7 @@ static void made_from_a_key(struct archive *a, int key,
     (void)a;
 }
 
-static void insert_timed(struct archive *a, int count)
+static void insert_timed(struct tested *a, int count)
 {
     char id[EVENT_ID_BYTES + 1];
 
@@ -126,7 +127,7 @@ static void insert_timed(struct archive *a, int count)
 }
 
 /* Keys are the numbers of their rows. */
-static void insert_keyed(struct archive *a, int count)
+static void insert_keyed(struct tested *a, int count)
 {
     char id[EVENT_ID_BYTES + 1];
 
@@ -136,9 +137,9 @@ static void insert_keyed(struct archive *a, int count)
     }
 }
 
-static void purge(struct archive *a, int64_t upto)
+static void purge(struct tested *a, int64_t upto)
 {
-    while (store_purge(&a->store, upto, a->next_n, 256, 64 * MIB))
+    while (archive_purge(&a->store, upto, a->next_n, 256, 64 * MIB))
         ;
     for (; a->first_n <= upto && a->first_n < a->next_n; a->first_n++)
         a->rows[a->first_n][0] = 0;
@@ -146,13 +147,13 @@ static void purge(struct archive *a, int64_t upto)
 
 /* ---- what must be so ---- */
 
-static void absent(struct archive *a, const char *id)
+static void absent(struct tested *a, const char *id)
 {
-    assert_int_equal(store_number(&a->store, id), 0);
+    assert_int_equal(archive_number(&a->store, id), 0);
 }
 
 /* The ids just below and above one, letter by letter: no row has them. */
-static void neighbours_are_absent(struct archive *a, const char *id)
+static void neighbours_are_absent(struct tested *a, const char *id)
 {
     char other[EVENT_ID_BYTES + 1];
     struct ulid u = {0};
@@ -169,7 +170,7 @@ static void neighbours_are_absent(struct archive *a, const char *id)
     absent(a, other);
 }
 
-static int64_t number(struct archive *a, const char *sql)
+static int64_t number(struct tested *a, const char *sql)
 {
     stmt *s = NULL;
     int64_t n;
@@ -184,7 +185,7 @@ static int64_t number(struct archive *a, const char *sql)
 }
 
 /* P10: each row is found by its id, whatever was found or not before it. */
-static void is_as_it_should_be(struct archive *a)
+static void is_as_it_should_be(struct tested *a)
 {
     const char *newest = "";
     char id[EVENT_ID_BYTES + 1];
@@ -193,7 +194,7 @@ static void is_as_it_should_be(struct archive *a)
     for (int64_t n = a->first_n; n < a->next_n; n++) {
         if (!a->rows[n][0])
             continue;
-        assert_int_equal(store_number(&a->store, a->rows[n]), n);
+        assert_int_equal(archive_number(&a->store, a->rows[n]), n);
         if (n % 97 == 0 || n == a->first_n || n == a->next_n - 1)
             neighbours_are_absent(a, a->rows[n]);
         if (strcmp(a->rows[n], KEYED_IDS_FROM) < 0)
@@ -207,7 +208,7 @@ static void is_as_it_should_be(struct archive *a)
                                    NULL};
          *other; other++)
         absent(a, *other);
-    store_ends(&a->store, &first, &last, id);
+    archive_ends(&a->store, &first, &last, id);
     assert_string_equal(id, newest);
     assert_int_equal(number(a, "SELECT count(*) FROM archive_ids i WHERE NOT "
                                "EXISTS (SELECT 1 FROM archive a WHERE a.n = i.n"
@@ -215,7 +216,7 @@ static void is_as_it_should_be(struct archive *a)
                      0);
 }
 
-static int64_t entries(struct archive *a)
+static int64_t entries(struct tested *a)
 {
     return number(a, "SELECT count(*) FROM archive_ids");
 }
@@ -224,7 +225,7 @@ static int64_t entries(struct archive *a)
 
 static void of_ids_made_from_time_few_have_an_entry(void **state)
 {
-    struct archive *a = *state;
+    struct tested *a = *state;
 
     db_begin(a->store.db);
     is_as_it_should_be(a);
@@ -242,7 +243,7 @@ static void of_ids_made_from_time_few_have_an_entry(void **state)
 
 static void keyed_ids_are_found_between_timed_ones(void **state)
 {
-    struct archive *a = *state;
+    struct tested *a = *state;
 
     db_begin(a->store.db);
     for (int run = 1; run < 1500; run += run < 130 ? 7 : 450) {
@@ -260,7 +261,7 @@ static void keyed_ids_are_found_between_timed_ones(void **state)
 /* In the middle of what is looked for behind an entry, too. */
 static void rows_are_deleted_one_by_one(void **state)
 {
-    struct archive *a = *state;
+    struct tested *a = *state;
 
     db_begin(a->store.db);
     insert_timed(a, 70);
@@ -285,7 +286,7 @@ static void rows_are_deleted_one_by_one(void **state)
 /* P10: what follows a turn that was taken back is found. */
 static void a_rolled_back_turn_leaves_no_entry(void **state)
 {
-    struct archive *a = *state;
+    struct tested *a = *state;
     struct archive_space space = {0};
     int64_t next_n;
 
@@ -298,7 +299,7 @@ static void a_rolled_back_turn_leaves_no_entry(void **state)
     insert_timed(a, 40);
     insert_keyed(a, 2000);
     assert_int_equal(db_commit(a->store.db), GR_AGAIN);
-    space_undo(&space, &a->store);
+    archive_space_undo(&space, &a->store);
     while (a->next_n > next_n)
         a->rows[--a->next_n][0] = 0;
     is_as_it_should_be(a);
@@ -309,7 +310,7 @@ static void a_rolled_back_turn_leaves_no_entry(void **state)
     assert_int_equal(db_commit(a->store.db), GR_OK);
 }
 
-static void grow(struct archive *a)
+static void grow(struct tested *a)
 {
     int max = below(a, 8) ? 5 : 150;
 
@@ -323,7 +324,7 @@ static void grow(struct archive *a)
 
 static void random_additions_and_deletions_are_found(void **state)
 {
-    struct archive *a = *state;
+    struct tested *a = *state;
 
     for (int turn = 0; turn < 600; turn++) {
         db_begin(a->store.db);
@@ -344,7 +345,7 @@ static void random_additions_and_deletions_are_found(void **state)
 static void no_body_is_read_to_find_one(void **state)
 {
     enum { BODY_BYTES = 100 * 1000, PAGES_MAX = 100 };
-    struct archive *a = *state;
+    struct tested *a = *state;
     char id[EVENT_ID_BYTES + 1];
     sqlite3 *h;
     int misses, high;
@@ -358,14 +359,14 @@ static void no_body_is_read_to_find_one(void **state)
     h = db_handle(a->store.db);
     sqlite3_db_release_memory(h); /* of its pages */
     sqlite3_db_status(h, SQLITE_DBSTATUS_CACHE_MISS, &misses, &high, 1);
-    assert_int_equal(store_number(&a->store, id), IDS_APART);
+    assert_int_equal(archive_number(&a->store, id), IDS_APART);
     sqlite3_db_status(h, SQLITE_DBSTATUS_CACHE_MISS, &misses, &high, 0);
     assert_in_range(misses, 1, PAGES_MAX);
 }
 
 /* ---- a file of before ---- */
 
-static void insert_as_before(struct archive *a, stmt *s, bool keyed)
+static void insert_as_before(struct tested *a, stmt *s, bool keyed)
 {
     char *id = a->rows[a->next_n];
 
@@ -384,7 +385,7 @@ static void a_file_with_the_old_index_is_read(void **state)
 {
     enum { BEFORE = 4 };
     struct db_schema schema = ingress_schema;
-    struct archive *a = new_folder();
+    struct tested *a = new_folder();
     struct db *db;
     stmt *s;
 
@@ -417,7 +418,7 @@ static void a_file_with_the_old_index_is_read(void **state)
 static void an_empty_old_file_is_read(void **state)
 {
     struct db_schema schema = ingress_schema;
-    struct archive *a = new_folder();
+    struct tested *a = new_folder();
 
     schema.create = NULL;
     schema.count = 1;

@@ -12,9 +12,11 @@ static const char *const allowed[] = {
 
 static void open_all(struct db *db)
 {
-    static struct store store;
+    static struct archive_store store;
+    static struct reject_store rejects;
 
-    store_open(&store, db);
+    archive_store_open(&store, db);
+    reject_store_open(&rejects, db);
 }
 
 int main(void)

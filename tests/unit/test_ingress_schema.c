@@ -1,6 +1,6 @@
 /* Test of ingress.db: store.sql and upgrade/ make the same schema. */
+#include "ingress.h"
 #include "schemas.h"
-#include "store.h"
 
 int main(void)
 {

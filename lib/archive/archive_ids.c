@@ -1,12 +1,12 @@
-/* store_ids: the archive's index of event ids. */
-#include "store_ids.h"
+/* archive_ids: the archive's index of event ids. */
+#include "archive_ids.h"
 #include "published.h"
 #include "wire.h"
 #include <string.h>
 
 #define KEYED "'" KEYED_IDS_FROM "'"
 
-void store_ids_open(struct store_ids *s, struct db *db)
+void archive_ids_open(struct archive_ids *s, struct db *db)
 {
     s->db = db;
     s->add = db_prepare(
@@ -36,10 +36,10 @@ void store_ids_open(struct store_ids *s, struct db *db)
         db, "DELETE FROM archive_ids WHERE event_id < (SELECT event_id FROM"
             " archive_ids WHERE event_id < " KEYED " AND n > ?1"
             " ORDER BY event_id LIMIT 1)");
-    store_ids_undo(s);
+    archive_ids_undo(s);
 }
 
-void store_ids_undo(struct store_ids *s)
+void archive_ids_undo(struct archive_ids *s)
 {
     s->entered_n = db_number(s->db, s->last, 0);
 }
@@ -49,7 +49,7 @@ static bool is_keyed(const char *event_id)
     return strcmp(event_id, KEYED_IDS_FROM) >= 0;
 }
 
-void store_ids_add(struct store_ids *s, const char *event_id, int64_t n)
+void archive_ids_add(struct archive_ids *s, const char *event_id, int64_t n)
 {
     if (!is_keyed(event_id)) {
         if (s->entered_n && n < s->entered_n + IDS_APART)
@@ -61,7 +61,7 @@ void store_ids_add(struct store_ids *s, const char *event_id, int64_t n)
     db_run(s->db, s->add);
 }
 
-static int64_t among(struct store_ids *s, int64_t n, const char *event_id)
+static int64_t among(struct archive_ids *s, int64_t n, const char *event_id)
 {
     bind_i64(s->among, 1, n);
     bind_i64(s->among, 2, n + IDS_APART);
@@ -69,7 +69,7 @@ static int64_t among(struct store_ids *s, int64_t n, const char *event_id)
     return db_number(s->db, s->among, 0);
 }
 
-int64_t store_ids_find(struct store_ids *s, const char *event_id)
+int64_t archive_ids_find(struct archive_ids *s, const char *event_id)
 {
     int64_t n = 0;
     bool same = false;
@@ -85,7 +85,7 @@ int64_t store_ids_find(struct store_ids *s, const char *event_id)
     return is_keyed(event_id) ? 0 : among(s, n, event_id);
 }
 
-void store_ids_drop(struct store_ids *s, const char *event_id)
+void archive_ids_drop(struct archive_ids *s, const char *event_id)
 {
     if (!is_keyed(event_id))
         return;
@@ -95,7 +95,7 @@ void store_ids_drop(struct store_ids *s, const char *event_id)
 
 /* The deleted entry may be the one by which remaining rows are found: the first of these gets
  * an entry. If there is none, all remaining and later rows have their own. */
-void store_ids_cut(struct store_ids *s, int64_t n)
+void archive_ids_cut(struct archive_ids *s, int64_t n)
 {
     bind_i64(s->cut, 1, n);
     db_run(s->db, s->cut);
@@ -108,7 +108,7 @@ void store_ids_cut(struct store_ids *s, int64_t n)
         s->entered_n = 0;
 }
 
-void store_ids_newest(struct store_ids *s, char id[EVENT_ID_BYTES + 1])
+void archive_ids_newest(struct archive_ids *s, char id[EVENT_ID_BYTES + 1])
 {
     int64_t n = db_number(s->db, s->last, 0);
 

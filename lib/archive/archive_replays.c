@@ -1,5 +1,5 @@
-/* store_replays: statements of replays, and walks over the archive. */
-#include "store_replays.h"
+/* archive_replays: statements of replays, and walks over the archive. */
+#include "archive_replays.h"
 #include "published.h"
 #include "sums.h"
 
@@ -12,7 +12,7 @@
     " AND (head = 0 OR (SELECT " DB_INTACT(SUM_HEADS) " FROM heads WHERE n" \
                                                       " = archive.head))"
 
-void store_replays_open(struct store_replays *s, struct db *db)
+void archive_replays_open(struct archive_replays *s, struct db *db)
 {
     s->db = db;
     s->add = db_prepare(db, ROW_INSERT("replays", REPLAY_COLUMNS));
@@ -41,7 +41,7 @@ void store_replays_open(struct store_replays *s, struct db *db)
                                " ORDER BY n DESC");
 }
 
-void store_replay_add(struct store_replays *s, const struct replay_row *r)
+void archive_replay_add(struct archive_replays *s, const struct replay_row *r)
 {
     int i = 0;
 
@@ -49,7 +49,7 @@ void store_replay_add(struct store_replays *s, const struct replay_row *r)
     db_run(s->db, s->add);
 }
 
-bool store_replay_load(struct store_replays *s, int64_t n, struct buf *out)
+bool archive_replay_load(struct archive_replays *s, int64_t n, struct buf *out)
 {
     stmt *q = s->load;
     bool found;
@@ -84,7 +84,7 @@ bool store_replay_load(struct store_replays *s, int64_t n, struct buf *out)
     return found;
 }
 
-static void each(struct store_replays *s, stmt *q, const char *event_id,
+static void each(struct archive_replays *s, stmt *q, const char *event_id,
                  replay_fn *fn, void *arg)
 {
     bind_text(q, 1, event_id);
@@ -98,14 +98,14 @@ static void each(struct store_replays *s, stmt *q, const char *event_id,
     db_done(q);
 }
 
-void store_replays_of(struct store_replays *s, const char *event_id,
-                      replay_fn *fn, void *arg)
+void archive_replays_of(struct archive_replays *s, const char *event_id,
+                        replay_fn *fn, void *arg)
 {
     each(s, s->by_new, event_id, fn, arg);
     each(s, s->of_event, event_id, fn, arg);
 }
 
-int64_t store_replay_made_of(struct store_replays *s, const char *new_id)
+int64_t archive_replay_made_of(struct archive_replays *s, const char *new_id)
 {
     int64_t n = 0;
 
@@ -116,7 +116,8 @@ int64_t store_replay_made_of(struct store_replays *s, const char *new_id)
     return n;
 }
 
-void store_replays_last_id(struct store_replays *s, char id[EVENT_ID_BYTES + 1])
+void archive_replays_last_id(struct archive_replays *s,
+                             char id[EVENT_ID_BYTES + 1])
 {
     id[0] = 0;
     if (db_step(s->db, s->last_new))
@@ -124,7 +125,7 @@ void store_replays_last_id(struct store_replays *s, char id[EVENT_ID_BYTES + 1])
     db_done(s->last_new);
 }
 
-bool store_replay_pins(struct store_replays *s, int64_t n, int64_t handed_n)
+bool archive_replay_pins(struct archive_replays *s, int64_t n, int64_t handed_n)
 {
     bool pins;
 
@@ -135,14 +136,14 @@ bool store_replay_pins(struct store_replays *s, int64_t n, int64_t handed_n)
     return pins;
 }
 
-void store_replays_cut(struct store_replays *s, int64_t n)
+void archive_replays_cut(struct archive_replays *s, int64_t n)
 {
     bind_i64(s->cut, 1, n);
     db_run(s->db, s->cut);
 }
 
-bool store_archive_from(struct store_replays *s, int64_t n, int64_t *found_n,
-                        int64_t *received_ms)
+bool archive_from(struct archive_replays *s, int64_t n, int64_t *found_n,
+                  int64_t *received_ms)
 {
     bool found;
 
@@ -156,8 +157,7 @@ bool store_archive_from(struct store_replays *s, int64_t n, int64_t *found_n,
     return found;
 }
 
-void store_archive_page(struct store_replays *s, int64_t n, entry_fn *fn,
-                        void *arg)
+void archive_page(struct archive_replays *s, int64_t n, entry_fn *fn, void *arg)
 {
     bool more = true;
 
@@ -169,7 +169,7 @@ void store_archive_page(struct store_replays *s, int64_t n, entry_fn *fn,
     db_done(s->page);
 }
 
-void store_archive_newest(struct store_replays *s, whole_fn *fn, void *arg)
+void archive_newest(struct archive_replays *s, whole_fn *fn, void *arg)
 {
     stmt *q = s->newest;
     bool more = true;

@@ -1,7 +1,7 @@
 /* archive_space: measures the disk and the archive, and deletes processed requests. */
 #include "archive_space.h"
+#include "archive.h"
 #include "clock.h"
-#include "ingress.h"
 #include "links.h"
 #include "log.h"
 #include "retention.h"
@@ -19,7 +19,7 @@ enum {
                        1024, /* on the disk: what one step may write */
 };
 
-int64_t space_mark_bytes(int64_t total_bytes)
+int64_t archive_space_mark_bytes(int64_t total_bytes)
 {
     int64_t part = total_bytes / 100 * MARK_PERCENT;
     int64_t max = MARK_MAX_MIB * 1024LL * 1024;
@@ -27,54 +27,61 @@ int64_t space_mark_bytes(int64_t total_bytes)
     return part < max ? part : max;
 }
 
-enum response space_judge(const struct archive_space *r)
+const char *archive_refusal_name(enum archive_refusal r)
 {
-    if (r->free_bytes < r->mark_bytes)
-        return RESPONSE_DISK_LOW;
-    if (r->used_bytes > r->max_bytes)
-        return RESPONSE_BACKLOG_FULL;
-    return RESPONSE_NONE;
+    return r == ARCHIVE_DISK_LOW       ? "disk_low"
+           : r == ARCHIVE_BACKLOG_FULL ? "backlog_full"
+                                       : "";
 }
 
-int64_t space_share_bytes(const struct archive_space *r)
+enum archive_refusal archive_space_judge(const struct archive_space *r)
+{
+    if (r->free_bytes < r->mark_bytes)
+        return ARCHIVE_DISK_LOW;
+    if (r->used_bytes > r->max_bytes)
+        return ARCHIVE_BACKLOG_FULL;
+    return ARCHIVE_HAS_SPACE;
+}
+
+int64_t archive_space_share_bytes(const struct archive_space *r)
 {
     int64_t half = (r->used_bytes + r->free_bytes) / 2;
 
     return half < r->max_bytes ? half : r->max_bytes;
 }
 
-static void look(struct archive_space *r, struct store *store)
+static void look(struct archive_space *r, struct archive_store *store)
 {
     struct statvfs fs;
 
     if (statvfs(db_path(store->db), &fs) == 0) {
-        r->mark_bytes = space_mark_bytes((int64_t)fs.f_blocks *
-                                         (int64_t)fs.f_frsize);
+        r->mark_bytes = archive_space_mark_bytes((int64_t)fs.f_blocks *
+                                                 (int64_t)fs.f_frsize);
         r->disk_bytes = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
     }
     r->free_bytes = db_free_bytes(store->db);
     r->used_bytes = db_used_bytes(store->db);
 }
 
-static void read_ends(struct archive_space *r, struct store *store)
+static void read_ends(struct archive_space *r, struct archive_store *store)
 {
     char id[EVENT_ID_BYTES + 1];
 
-    store_ends(store, &r->first_n, &r->last_n, id);
+    archive_ends(store, &r->first_n, &r->last_n, id);
     if (!r->last_n)
         r->first_n = 1; /* an empty archive */
 }
 
-void space_open(struct archive_space *r, struct store *store,
-                const struct settings *s)
+void archive_space_open(struct archive_space *r, struct archive_store *store,
+                        const struct settings *s)
 {
     r->max_bytes = s->ingress.archive_max_bytes;
     read_ends(r, store);
     look(r, store);
-    r->refusal = space_judge(r);
+    r->refusal = archive_space_judge(r);
 }
 
-void space_took(struct archive_space *r, int64_t n, int64_t bytes)
+void archive_space_took(struct archive_space *r, int64_t n, int64_t bytes)
 {
     if (r->last_n < r->first_n)
         r->first_n = n;
@@ -85,9 +92,9 @@ void space_took(struct archive_space *r, int64_t n, int64_t bytes)
     r->free_bytes -= 2 * bytes; /* in the write-ahead log, then in the file */
 }
 
-void space_undo(struct archive_space *r, struct store *store)
+void archive_space_undo(struct archive_space *r, struct archive_store *store)
 {
-    store_undo(store);
+    archive_store_undo(store);
     read_ends(r, store);
     look(r, store);
     r->purging = false;
@@ -99,7 +106,7 @@ void space_undo(struct archive_space *r, struct store *store)
 static int64_t limit_bytes(const struct archive_space *r)
 {
     return r->disk_bytes < PURGE_ROOM_BYTES ? r->max_bytes
-                                            : space_share_bytes(r);
+                                            : archive_space_share_bytes(r);
 }
 
 /* How much one step may delete: never less than what has come, else the archive would grow. */
@@ -114,7 +121,7 @@ static int64_t max_bytes(const struct archive_space *r)
                                              : TURN_MAX_BYTES;
 }
 
-static void purged(struct archive_space *r, struct store *store)
+static void purged(struct archive_space *r, struct archive_store *store)
 {
     int64_t used = r->used_bytes;
 
@@ -126,10 +133,10 @@ static void purged(struct archive_space *r, struct store *store)
 /* A source that has more than half of the archive, while others have something, loses its own
  * processed requests first. The last rows stay, because the next id is made from them. One
  * limited step, which also passes rows of others; false: it has no more processed requests. */
-static bool purge_flooder(struct archive_space *r, struct store *store,
+static bool purge_flooder(struct archive_space *r, struct archive_store *store,
                           int64_t handed_n, int64_t *n)
 {
-    const char *name = store_usage_flooder(&store->usage, limit_bytes(r));
+    const char *name = archive_usage_flooder(&store->usage, limit_bytes(r));
     int64_t max_n = r->last_n - IDS_APART, at;
 
     if (!name)
@@ -145,8 +152,8 @@ static bool purge_flooder(struct archive_space *r, struct store *store,
     if (max_n > handed_n)
         max_n = handed_n;
     at = r->flooder_at_n;
-    *n = store_purge_source(store, r->flooder, &r->flooder_at_n, max_n,
-                            handed_n, (int)max_rows(r), max_bytes(r));
+    *n = archive_purge_source(store, r->flooder, &r->flooder_at_n, max_n,
+                              handed_n, (int)max_rows(r), max_bytes(r));
     if (r->flooder_at_n == at)
         return false;
     purged(r, store);
@@ -156,7 +163,7 @@ static bool purge_flooder(struct archive_space *r, struct store *store,
 /* Delete processed requests, the oldest first, because they are older than `keep` or the
  * archive exceeds its share. Deleting writes to the WAL first, so nothing is deleted when the
  * disk is nearly full. */
-static int64_t purge(struct archive_space *r, struct store *store,
+static int64_t purge(struct archive_space *r, struct archive_store *store,
                      struct links *links, int64_t before_ms, int64_t now_ms)
 {
     bool full = r->used_bytes > limit_bytes(r);
@@ -170,13 +177,14 @@ static int64_t purge(struct archive_space *r, struct store *store,
     if (full && purge_flooder(r, store, handed_n, &n))
         return n;
     if (!full) {
-        store_ages(store, before_ms, now_ms, (int)max_rows(r), &r->ages);
+        archive_ages(store, before_ms, now_ms, (int)max_rows(r), &r->ages);
         if (max_n > r->ages.old_n)
             max_n = r->ages.old_n;
     }
     if (first_n > max_n)
         return 0;
-    upto = store_purge(store, max_n, handed_n, (int)max_rows(r), max_bytes(r));
+    upto = archive_purge(store, max_n, handed_n, (int)max_rows(r),
+                         max_bytes(r));
     if (!upto)
         return 0;
     links_floor(links, SEQUENCER, (uint64_t)upto + 1);
@@ -187,7 +195,7 @@ static int64_t purge(struct archive_space *r, struct store *store,
 
 static void log_when_it_changes(struct archive_space *r)
 {
-    enum response now = space_judge(r);
+    enum archive_refusal now = archive_space_judge(r);
 
     if (now == r->refusal)
         return;
@@ -195,7 +203,7 @@ static void log_when_it_changes(struct archive_space *r)
         log_warn(NULL,
                  "new events are refused: free disk space, or raise "
                  "ingress.archive.max_size",
-                 LS("reason", response_facts(now)->reason),
+                 LS("reason", archive_refusal_name(now)),
                  LI("free_bytes", r->free_bytes),
                  LI("mark_bytes", r->mark_bytes),
                  LI("archive_bytes", r->used_bytes));
@@ -206,28 +214,28 @@ static void log_when_it_changes(struct archive_space *r)
     r->refusal = now;
 }
 
-int64_t space_work(struct archive_space *r, struct store *store,
-                   struct links *links, const struct settings *s,
-                   const struct retention *retention, int64_t now_ms,
-                   int64_t mono_ms, int *wait_ms)
+int64_t archive_space_work(struct archive_space *r, struct archive_store *store,
+                           struct links *links, const struct settings *s,
+                           const struct retention *retention, int64_t now_ms,
+                           int64_t mono_ms, int *wait_ms)
 {
     int64_t gone = 0;
     bool due = !r->looked_ms || mono_ms - r->looked_ms >= LOOK_MS;
 
     r->max_bytes = s->ingress.archive_max_bytes;
-    due |= space_judge(r) != r->refusal; /* counted only: measure */
+    due |= archive_space_judge(r) != r->refusal; /* counted only: measure */
     if (due) {
         look(r, store);
         r->looked_ms = mono_ms;
     }
-    if (due || r->purging || r->used_bytes > space_share_bytes(r))
+    if (due || r->purging || r->used_bytes > archive_space_share_bytes(r))
         gone = purge(
             r, store, links,
             retention_before(retention, now_ms, s->ingress.archive_keep_ms),
             now_ms);
     r->brought = r->brought_bytes = 0;
     if (gone || mono_ms - store->usage.written_ms >= LOOK_MS)
-        store_usage_write(&store->usage, mono_ms);
+        archive_usage_write(&store->usage, mono_ms);
     log_when_it_changes(r);
     *wait_ms = r->purging ? 0 : (int)(r->looked_ms + LOOK_MS - mono_ms);
     return gone;

@@ -1,12 +1,12 @@
 /* request_trace: what the archive holds about one event, and a search for ids of a provider. */
 #include "request_trace.h"
-#include "archive_replay.h"
+#include "archive.h"
 #include "clock.h"
 #include "config.h"
 #include "headers.h"
-#include "ingress.h"
 #include "json_text.h"
 #include "mask.h"
+#include "resend.h"
 #include "show_request.h"
 #include "wire.h"
 #include <stdio.h>
@@ -14,9 +14,9 @@
 #include <string.h>
 
 /* The sender, and by which scheme it was verified. */
-static char *received_text(struct ingress *g, const struct archived *row)
+static char *received_text(struct archive *a, const struct archived *row)
 {
-    const struct settings *s = g->daemon.settings;
+    const struct settings *s = a->daemon->settings;
     const struct source *source = settings_source(s, row->source);
     bool producer = !source && settings_producer(s, row->source);
 
@@ -32,7 +32,7 @@ static char *received_text(struct ingress *g, const struct archived *row)
 
 json_t *trace_event(void *self, json_t *args, char why[200])
 {
-    struct ingress *g = self;
+    struct archive *a = self;
     const char *id = json_string_value(json_object_get(args, "id"));
     const char *event = json_string_value(json_object_get(args, "event"));
     struct archived row;
@@ -40,30 +40,31 @@ json_t *trace_event(void *self, json_t *args, char why[200])
     bool handed_on;
     char *what;
 
-    if (!store_find(&g->store, id, &row)) {
+    if (!archive_find(&a->store, id, &row)) {
         /* Perhaps under another id only: made by a replay, or one of a request of several. */
         timeline = json_array();
-        if (replay_timeline(g, id, timeline))
+        if (replay_timeline(a, id, timeline))
             return json_pack("{s:s,s:o}", "id", id, "timeline", timeline);
         control_fail(why, CONTROL_NOT_FOUND, "the archive has no event %.40s",
                      id);
         json_decref(timeline);
         return NULL;
     }
-    handed_on = (uint64_t)row.n <= links_cursor(g->daemon.links, SEQUENCER);
-    what = received_text(g, &row);
+    handed_on = (uint64_t)row.n <= links_cursor(a->daemon->links, SEQUENCER);
+    what = received_text(a, &row);
     timeline = json_pack("[{s:o,s:s,s:o}]", "at", json_time(row.received_ms),
-                         "process", g->daemon.name, "what", json_text_of(what));
+                         "process", a->daemon->name, "what",
+                         json_text_of(what));
     free(what);
     out = json_pack("{s:s,s:s,s:o,s:s,s:I,s:b,s:I,s:o,s:o}", "id", id, "source",
                     row.source, "received_at", json_time(row.received_ms),
                     "remote", row.remote, "body_bytes",
                     (json_int_t)row.body_bytes, "handed_on", handed_on,
                     "secret", (json_int_t)row.secret, "headers",
-                    mask_json(g->daemon.settings, row.source, row.headers),
+                    mask_json(a->daemon->settings, row.source, row.headers),
                     "timeline", timeline);
-    store_found_done(&g->store);
-    replay_timeline(g, event ? event : id, json_object_get(out, "timeline"));
+    archive_found_done(&a->store);
+    replay_timeline(a, event ? event : id, json_object_get(out, "timeline"));
     return out;
 }
 
@@ -111,11 +112,11 @@ static bool on_row(void *arg, const struct archive_entry *e,
            json_array_size(f->events) < FIND_SHOWN;
 }
 
-/* For when the sequencer does not respond: it has an index of provider ids; ingress has none
+/* For when the sequencer does not respond: it has an index of provider ids; the archive has none
  * and reads the newest requests. */
 json_t *trace_find(void *self, json_t *args, char why[200])
 {
-    struct ingress *g = self;
+    struct archive *a = self;
     const char *id = json_string_value(json_object_get(args, "id"));
     struct find f = {.events = NULL};
     char *quoted = gr_printf("\"%s\"", id);
@@ -124,7 +125,7 @@ json_t *trace_find(void *self, json_t *args, char why[200])
     f.id = wire_text(id);
     f.quoted = wire_text(quoted);
     f.events = json_array();
-    store_archive_newest(&g->store.replays, on_row, &f);
+    archive_newest(&a->store.replays, on_row, &f);
     free(quoted);
     return json_pack("{s:o,s:I,s:o}", "events", f.events, "looked_at",
                      (json_int_t)f.rows, "back_to", json_time(f.back_to_ms));

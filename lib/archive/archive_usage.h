@@ -1,12 +1,12 @@
-/* store_usage: how many bytes of the archive each source has, so that a source that floods
- * loses its own processed requests before those of others; a part of store.h.
+/* archive_usage: how many bytes of the archive each source has, so that a source that floods
+ * loses its own processed requests before those of others; a part of archive_store.h.
  *
  * Kept in memory, and written about once a second and with each deletion. At a start, and after
  * a rollback, rows that came since the last write are counted again. Rows that an older version
  * stored are not counted: they are the oldest, and counting them would mean to read the whole
  * archive. */
-#ifndef INGRESS_STORE_USAGE_H
-#define INGRESS_STORE_USAGE_H
+#ifndef ARCHIVE_USAGE_H
+#define ARCHIVE_USAGE_H
 
 #include "bounds.h"
 #include "db.h"
@@ -31,7 +31,7 @@ struct usage_source {
     bool changed; /* since the last write */
 };
 
-struct store_usage {
+struct archive_usage {
     struct db *db;
     stmt *ends, *all, *rows, *put, *counted;
     struct usage_source *sources;
@@ -41,22 +41,22 @@ struct store_usage {
     int64_t written_ms; /* mono */
 };
 
-void store_usage_open(struct store_usage *u, struct db *db);
-void store_usage_close(struct store_usage *u);
+void archive_usage_open(struct archive_usage *u, struct db *db);
+void archive_usage_close(struct archive_usage *u);
 /* After a rollback: continue from the rows on disk. */
-void store_usage_undo(struct store_usage *u);
+void archive_usage_undo(struct archive_usage *u);
 
 /* Row n is inserted; is deleted. */
-void store_usage_add(struct store_usage *u, const char *source, int64_t n,
-                     int64_t bytes);
-void store_usage_drop(struct store_usage *u, const char *source, int64_t n,
-                      int64_t bytes);
+void archive_usage_add(struct archive_usage *u, const char *source, int64_t n,
+                       int64_t bytes);
+void archive_usage_drop(struct archive_usage *u, const char *source, int64_t n,
+                        int64_t bytes);
 /* Inside a turn, after its deletions: write what changed. */
-void store_usage_write(struct store_usage *u, int64_t mono_ms);
+void archive_usage_write(struct archive_usage *u, int64_t mono_ms);
 
 /* The source that has more than half of `limit_bytes`, if others have something, too; else
  * NULL. */
-const char *store_usage_flooder(const struct store_usage *u,
-                                int64_t limit_bytes);
+const char *archive_usage_flooder(const struct archive_usage *u,
+                                  int64_t limit_bytes);
 
 #endif

@@ -5,23 +5,30 @@
  * (archive.max_size), and time (archive.keep). Only requests that the sequencer has
  * acknowledged are deleted; at the latest when the archive fills half of its disk, which others
  * use, too. A source with more than half of the archive then loses its own first
- * (store_usage.h). When unacknowledged requests alone fill max_size, ingress refuses events,
- * and accepts them again by itself.
+ * (archive_usage.h). When unacknowledged requests alone fill max_size, the process refuses
+ * events, and accepts them again by itself.
  *
- * turn.c calls it. All figures are measured again at a start. */
-#ifndef INGRESS_ARCHIVE_SPACE_H
-#define INGRESS_ARCHIVE_SPACE_H
+ * The turn of the process calls it. All figures are measured again at a start. */
+#ifndef ARCHIVE_SPACE_H
+#define ARCHIVE_SPACE_H
 
-#include "response.h"
+#include "archive_store.h"
 #include "settings.h"
-#include "store.h"
 
 struct links;
 struct retention;
 
+enum archive_refusal {
+    ARCHIVE_HAS_SPACE = 0,
+    ARCHIVE_DISK_LOW,     /* little disk space is free */
+    ARCHIVE_BACKLOG_FULL, /* unprocessed requests fill archive.max_size */
+};
+/* For logs and responses. */
+const char *archive_refusal_name(enum archive_refusal r);
+
 struct archive_space {
-    enum response refusal; /* RESPONSE_NONE: there is space */
-    int64_t looked_ms;     /* mono; 0: never */
+    enum archive_refusal refusal;
+    int64_t looked_ms; /* mono; 0: never */
     int64_t
         free_bytes; /* of disk and file, counted down between measurements */
     int64_t disk_bytes; /* the part of it that is on the disk */
@@ -39,23 +46,23 @@ struct archive_space {
 };
 
 /* Below this mark events are refused: 5 % of the file system, at most 256 MiB. */
-int64_t space_mark_bytes(int64_t total_bytes);
+int64_t archive_space_mark_bytes(int64_t total_bytes);
 /* Pure: the decision by the current figures. */
-enum response space_judge(const struct archive_space *r);
+enum archive_refusal archive_space_judge(const struct archive_space *r);
 /* Pure: above this size the archive deletes processed requests. */
-int64_t space_share_bytes(const struct archive_space *r);
+int64_t archive_space_share_bytes(const struct archive_space *r);
 
-void space_open(struct archive_space *r, struct store *store,
-                const struct settings *s);
+void archive_space_open(struct archive_space *r, struct archive_store *store,
+                        const struct settings *s);
 /* Count a row that was just inserted. */
-void space_took(struct archive_space *r, int64_t n, int64_t bytes);
+void archive_space_took(struct archive_space *r, int64_t n, int64_t bytes);
 /* Inside the transaction, each turn: measure about once a second, delete a limited number of
  * rows that are due. Returns how many were deleted; `*wait_ms` is when it must be called again. */
-int64_t space_work(struct archive_space *r, struct store *store,
-                   struct links *links, const struct settings *s,
-                   const struct retention *retention, int64_t now_ms,
-                   int64_t mono_ms, int *wait_ms);
-/* After a rollback: measure again, store.h included. */
-void space_undo(struct archive_space *r, struct store *store);
+int64_t archive_space_work(struct archive_space *r, struct archive_store *store,
+                           struct links *links, const struct settings *s,
+                           const struct retention *retention, int64_t now_ms,
+                           int64_t mono_ms, int *wait_ms);
+/* After a rollback: measure again, archive_store.h included. */
+void archive_space_undo(struct archive_space *r, struct archive_store *store);
 
 #endif

@@ -1,7 +1,7 @@
-/* show_request: shows archived and refused requests, a piece of the body at a time. */
+/* show_request: shows archived requests, a piece of the body at a time. */
 #include "show_request.h"
+#include "archive.h"
 #include "encoding.h"
-#include "ingress.h"
 #include "json_text.h"
 #include "mask.h"
 #include "published.h"
@@ -13,8 +13,7 @@
 /* Of a body, as base64 in one response. A body may be as large as ingress.max_body. */
 enum { CHUNK_BYTES = 256 * 1024 };
 
-/* The requested piece of the body, and its offset. */
-static void put_body(json_t *out, struct bytes body, int64_t offset)
+void request_put_body(json_t *out, struct bytes body, int64_t offset)
 {
     size_t from = (uint64_t)offset < body.n ? (size_t)offset : body.n;
     size_t n = body.n - from < CHUNK_BYTES ? body.n - from : CHUNK_BYTES;
@@ -25,8 +24,6 @@ static void put_body(json_t *out, struct bytes body, int64_t offset)
         out, "body_b64",
         encoding_base64_json((struct bytes){(const char *)body.p + from, n}));
 }
-
-/* ---- accepted ---- */
 
 /* The body that endpoints get, made of a producer's object. */
 static bool put_published(const struct archive_row *row, const char *id,
@@ -62,16 +59,16 @@ static bool find_part(struct bytes *body, const char *request,
     return found;
 }
 
-static json_t *describe(struct ingress *g, const char *id,
+static json_t *describe(struct archive *a, const char *id,
                         const struct archive_row *row, struct bytes body,
                         int64_t offset)
 {
     json_t *out = json_pack("{s:s,s:s,s:o,s:s,s:s}", "id", id, "source",
                             row->source, "received_at",
                             json_time(row->received_ms), "remote", row->remote,
-                            "process", g->daemon.name);
+                            "process", a->daemon->name);
 
-    const struct settings *s = g->daemon.settings;
+    const struct settings *s = a->daemon->settings;
 
     if (!offset) {
         json_object_set_new(out, "headers",
@@ -80,11 +77,11 @@ static json_t *describe(struct ingress *g, const char *id,
             out, "masked",
             mask_places(settings_source(s, row->source), row->headers));
     }
-    put_body(out, body, offset);
+    request_put_body(out, body, offset);
     return out;
 }
 
-static json_t *describe_as(struct ingress *g, const char *id,
+static json_t *describe_as(struct archive *a, const char *id,
                            const struct archive_row *row, json_t *args)
 {
     const char *as_sent = json_string_value(json_object_get(args, "as_sent"));
@@ -93,10 +90,10 @@ static json_t *describe_as(struct ingress *g, const char *id,
     json_t *out;
 
     buf_init(&made, body.n + 4096);
-    if (as_sent && settings_producer(g->daemon.settings, row->source) &&
+    if (as_sent && settings_producer(a->daemon->settings, row->source) &&
         put_published(row, as_sent, &made))
         body = (struct bytes){made.data, made.len};
-    out = describe(g, id, row, body,
+    out = describe(a, id, row, body,
                    json_integer_value(json_object_get(args, "offset")));
     buf_fini(&made);
     return out;
@@ -104,17 +101,17 @@ static json_t *describe_as(struct ingress *g, const char *id,
 
 json_t *show_request(void *self, json_t *args, char why[200])
 {
-    struct ingress *g = self;
+    struct archive *a = self;
     const char *id = json_string_value(json_object_get(args, "id"));
     const char *event = json_string_value(json_object_get(args, "event"));
     struct archive_row row;
     json_t *out = NULL;
     int64_t n;
 
-    n = store_number(&g->store, id);
+    n = archive_number(&a->store, id);
     if (!n) /* a replay made it of another one */
-        n = store_replay_made_of(&g->store.replays, id);
-    if (!store_request(&g->store, n, &row))
+        n = archive_replay_made_of(&a->store.replays, id);
+    if (!archive_request(&a->store, n, &row))
         control_fail(why, CONTROL_NOT_FOUND, "the archive has no request %.40s",
                      id);
     else if (row.damaged)
@@ -123,36 +120,7 @@ json_t *show_request(void *self, json_t *args, char why[200])
         control_fail(why, CONTROL_NOT_FOUND, "request %.40s has no event %.40s",
                      id, event);
     else
-        out = describe_as(g, event ? event : id, &row, args);
-    store_request_done(&g->store);
-    return out;
-}
-
-/* ---- refused ---- */
-
-json_t *show_reject(void *self, json_t *args, char why[200])
-{
-    struct ingress *g = self;
-    const char *id = json_string_value(json_object_get(args, "id"));
-    struct reject_row row;
-    struct bytes body;
-    json_t *out;
-
-    rejects_write_all(&g->rejects, g);
-    if (!store_reject_find(&g->store, id, &row)) {
-        store_reject_done(&g->store);
-        control_fail(
-            why, CONTROL_NOT_FOUND,
-            "no refused request has the id %.40s: the last 1000 of each source "
-            "are kept",
-            id);
-        return NULL;
-    }
-    out = rejects_json(g, &row);
-    store_reject_done(&g->store);
-    if (store_reject_body(&g->store, id, &body))
-        put_body(out, body,
-                 json_integer_value(json_object_get(args, "offset")));
-    store_reject_body_done(&g->store);
+        out = describe_as(a, event ? event : id, &row, args);
+    archive_request_done(&a->store);
     return out;
 }

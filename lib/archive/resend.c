@@ -1,7 +1,7 @@
-/* archive_replay: lists archived events, and sends them again. */
-#include "archive_replay.h"
+/* resend: lists archived events, and sends them again. */
+#include "resend.h"
+#include "archive.h"
 #include "clock.h"
-#include "ingress.h"
 #include "json_text.h"
 #include "log.h"
 #include <string.h>
@@ -27,14 +27,14 @@ static int64_t number(json_t *args, const char *key, int64_t otherwise)
     return n > NUMBER_MAX ? NUMBER_MAX : n < -1 ? -1 : n;
 }
 
-int64_t replay_row_before(struct ingress *g, int64_t ms)
+int64_t replay_row_before(struct archive *a, int64_t ms)
 {
-    int64_t lo = g->space.first_n - 1, hi = g->space.last_n, n, received_ms;
+    int64_t lo = a->space.first_n - 1, hi = a->space.last_n, n, received_ms;
 
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
 
-        if (store_archive_from(&g->store.replays, mid + 1, &n, &received_ms) &&
+        if (archive_from(&a->store.replays, mid + 1, &n, &received_ms) &&
             received_ms < ms - OUT_OF_ORDER_MS)
             lo = n;
         else
@@ -76,10 +76,10 @@ static bool on_entry(void *arg, const struct archive_entry *e)
 
 json_t *replay_archive(void *self, json_t *args, char why[200])
 {
-    struct ingress *g = self;
+    struct archive *a = self;
     struct replay_page p = {
         .since_ms = number(args, "since_ms", 0),
-        .until_ms = number(args, "until_ms", g->daemon.loop.now_ms),
+        .until_ms = number(args, "until_ms", a->daemon->loop.now_ms),
         .limit = number(args, "limit", PAGE_MAX),
         .source = json_string_value(json_object_get(args, "source")),
     };
@@ -92,14 +92,13 @@ json_t *replay_archive(void *self, json_t *args, char why[200])
         return NULL;
     }
     if (after < 0 && json_is_true(json_object_get(args, "waiting")))
-        after = (int64_t)links_cursor(g->daemon.links, SEQUENCER);
+        after = (int64_t)links_cursor(a->daemon->links, SEQUENCER);
     else if (after < 0)
-        after = replay_row_before(g, p.since_ms);
+        after = replay_row_before(a, p.since_ms);
     p.events = json_array();
     p.last_n = after;
-    store_archive_page(&g->store.replays, after, on_entry, &p);
-    more = !p.end &&
-           store_archive_from(&g->store.replays, p.last_n + 1, &n, &ms);
+    archive_page(&a->store.replays, after, on_entry, &p);
+    more = !p.end && archive_from(&a->store.replays, p.last_n + 1, &n, &ms);
     return json_pack("{s:o,s:o}", "events", p.events, "next",
                      more ? json_integer(p.last_n) : json_null());
 }
@@ -113,16 +112,16 @@ struct replay_sending {
     json_t *resent, *missing;
 };
 
-void replay_put(struct ingress *g, struct replay_row *row)
+void replay_put(struct archive *a, struct replay_row *row)
 {
-    row->n = (int64_t)links_next(g->daemon.links, SEQUENCER);
-    row->at_ms = g->daemon.loop.now_ms;
-    store_replay_add(&g->store.replays, row);
-    links_put(g->daemon.links, SEQUENCER, KIND_ARCHIVED, row->n);
-    g->counts[COUNT_REPLAYED]++;
+    row->n = (int64_t)links_next(a->daemon->links, SEQUENCER);
+    row->at_ms = a->daemon->loop.now_ms;
+    archive_replay_add(&a->store.replays, row);
+    links_put(a->daemon->links, SEQUENCER, KIND_ARCHIVED, row->n);
+    a->replayed++;
 }
 
-static void add(struct ingress *g, const struct replay_sending *s,
+static void add(struct archive *a, const struct replay_sending *s,
                 int64_t archived, const char *event_id,
                 char new_id[EVENT_ID_BYTES + 1])
 {
@@ -139,23 +138,23 @@ static void add(struct ingress *g, const struct replay_sending *s,
     new_id[0] = 0;
     if (s->fresh) {
         memcpy(new_id, "evt_", 4);
-        ulid_next(&g->ids, g->daemon.loop.now_ms, new_id + 4);
+        ulid_next(&a->ids, a->daemon->loop.now_ms, new_id + 4);
     }
-    replay_put(g, &row);
+    replay_put(a, &row);
 }
 
 /* `request`: NULL, or the event's request, which has several. */
-static void send_one(struct ingress *g, const struct replay_sending *s,
+static void send_one(struct archive *a, const struct replay_sending *s,
                      const char *id, const char *request)
 {
     char new_id[EVENT_ID_BYTES + 1];
-    int64_t archived = store_number(&g->store, request ? request : id);
+    int64_t archived = archive_number(&a->store, request ? request : id);
 
     if (!archived) {
         json_array_append_new(s->missing, json_string(id));
         return;
     }
-    add(g, s, archived, id, new_id);
+    add(a, s, archived, id, new_id);
     json_array_append_new(
         s->resent, json_pack("{s:s,s:o}", "id", id, "new_id",
                              *new_id ? json_string(new_id) : json_null()));
@@ -186,7 +185,7 @@ static bool are_ids(json_t *events, const char *event, char why[200])
 
 json_t *replay_resend(void *self, json_t *args, char why[200])
 {
-    struct ingress *g = self;
+    struct archive *a = self;
     json_t *events = json_object_get(args, "events"), *one;
     const char *event = json_string_value(json_object_get(args, "event"));
     struct replay_sending s = {
@@ -210,21 +209,21 @@ json_t *replay_resend(void *self, json_t *args, char why[200])
                      NAME_MAX_BYTES);
         return NULL;
     }
-    if (g->space.refusal) {
-        control_fail(
-            why, CONTROL_DISK_FULL,
-            "ingress stores no events now (%s): free disk space, or raise "
-            "ingress.archive.max_size, then send again",
-            response_facts(g->space.refusal)->reason);
+    if (a->space.refusal) {
+        control_fail(why, CONTROL_DISK_FULL,
+                     "%s stores no events now (%s): free disk space, or raise "
+                     "ingress.archive.max_size, then send again",
+                     a->daemon->plan->process,
+                     archive_refusal_name(a->space.refusal));
         return NULL;
     }
     s.resent = json_array();
     s.missing = json_array();
     json_array_foreach(events, i, one)
-        send_one(g, &s, json_string_value(json_object_get(one, "id")),
+        send_one(a, &s, json_string_value(json_object_get(one, "id")),
                  json_string_value(json_object_get(one, "request")));
     if (event)
-        send_one(g, &s, event, NULL);
+        send_one(a, &s, event, NULL);
     log_info(NULL, "an operator sends archived events again",
              LI("events", json_array_size(s.resent)),
              LS("endpoint", s.endpoint),
@@ -235,7 +234,7 @@ json_t *replay_resend(void *self, json_t *args, char why[200])
 /* ---- trace ---- */
 
 struct replay_lines {
-    struct ingress *g;
+    struct archive *a;
     const char *id;
     json_t *timeline;
     bool any;
@@ -256,16 +255,16 @@ static void on_replay(void *arg, const struct replay_row *r)
                          *r->endpoint ? r->endpoint : "all endpoints");
     json_array_append_new(t->timeline,
                           json_pack("{s:o,s:s,s:o}", "at", json_time(r->at_ms),
-                                    "process", t->g->daemon.name, "what",
+                                    "process", t->a->daemon->name, "what",
                                     json_text_of(what)));
     free(what);
     t->any = true;
 }
 
-bool replay_timeline(struct ingress *g, const char *event_id, json_t *timeline)
+bool replay_timeline(struct archive *a, const char *event_id, json_t *timeline)
 {
-    struct replay_lines t = {.g = g, .id = event_id, .timeline = timeline};
+    struct replay_lines t = {.a = a, .id = event_id, .timeline = timeline};
 
-    store_replays_of(&g->store.replays, event_id, on_replay, &t);
+    archive_replays_of(&a->store.replays, event_id, on_replay, &t);
     return t.any;
 }

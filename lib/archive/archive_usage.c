@@ -1,13 +1,13 @@
-/* store_usage: counts the bytes of each source in memory and writes them. */
-#include "store_usage.h"
+/* archive_usage: counts the bytes of each source in memory and writes them. */
+#include "archive_usage.h"
 #include "alloc.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void store_usage_open(struct store_usage *u, struct db *db)
+void archive_usage_open(struct archive_usage *u, struct db *db)
 {
-    *u = (struct store_usage){.db = db};
+    *u = (struct archive_usage){.db = db};
     u->ends = db_prepare(db, "SELECT from_n, counted_n FROM usage_counted");
     u->all = db_prepare(db, "SELECT source, bytes FROM usage");
     u->rows = db_prepare(db, "SELECT " ARCHIVE_SIZE
@@ -15,17 +15,17 @@ void store_usage_open(struct store_usage *u, struct db *db)
     u->put = db_prepare(db, "INSERT OR REPLACE INTO usage (source, bytes)"
                             " VALUES (?1, ?2)");
     u->counted = db_prepare(db, "UPDATE usage_counted SET counted_n = ?1");
-    store_usage_undo(u);
+    archive_usage_undo(u);
 }
 
-void store_usage_close(struct store_usage *u)
+void archive_usage_close(struct archive_usage *u)
 {
     free(u->sources);
     u->sources = NULL;
     u->count = 0;
 }
 
-static struct usage_source *source_of(struct store_usage *u, const char *name)
+static struct usage_source *source_of(struct archive_usage *u, const char *name)
 {
     for (size_t i = 0; i < u->count; i++)
         if (strcmp(u->sources[i].name, name) == 0)
@@ -36,9 +36,9 @@ static struct usage_source *source_of(struct store_usage *u, const char *name)
     return &u->sources[u->count++];
 }
 
-void store_usage_undo(struct store_usage *u)
+void archive_usage_undo(struct archive_usage *u)
 {
-    store_usage_close(u);
+    archive_usage_close(u);
     if (db_step(u->db, u->ends)) {
         u->from_n = col_i64(u->ends, 0);
         u->counted_n = col_i64(u->ends, 1);
@@ -49,12 +49,12 @@ void store_usage_undo(struct store_usage *u)
     db_done(u->all);
     bind_i64(u->rows, 1, u->counted_n);
     while (db_step(u->db, u->rows))
-        store_usage_add(u, col_text(u->rows, 2), col_i64(u->rows, 0),
-                        col_i64(u->rows, 1));
+        archive_usage_add(u, col_text(u->rows, 2), col_i64(u->rows, 0),
+                          col_i64(u->rows, 1));
     db_done(u->rows);
 }
 
-static void change(struct store_usage *u, const char *source, int64_t bytes)
+static void change(struct archive_usage *u, const char *source, int64_t bytes)
 {
     struct usage_source *s = source_of(u, source);
 
@@ -62,21 +62,21 @@ static void change(struct store_usage *u, const char *source, int64_t bytes)
     s->changed = true;
 }
 
-void store_usage_add(struct store_usage *u, const char *source, int64_t n,
-                     int64_t bytes)
+void archive_usage_add(struct archive_usage *u, const char *source, int64_t n,
+                       int64_t bytes)
 {
     change(u, source, bytes);
     u->counted_n = n;
 }
 
-void store_usage_drop(struct store_usage *u, const char *source, int64_t n,
-                      int64_t bytes)
+void archive_usage_drop(struct archive_usage *u, const char *source, int64_t n,
+                        int64_t bytes)
 {
     if (n > u->from_n)
         change(u, source, -bytes);
 }
 
-void store_usage_write(struct store_usage *u, int64_t mono_ms)
+void archive_usage_write(struct archive_usage *u, int64_t mono_ms)
 {
     bool changed = false;
 
@@ -98,8 +98,8 @@ void store_usage_write(struct store_usage *u, int64_t mono_ms)
     db_run(u->db, u->counted);
 }
 
-const char *store_usage_flooder(const struct store_usage *u,
-                                int64_t limit_bytes)
+const char *archive_usage_flooder(const struct archive_usage *u,
+                                  int64_t limit_bytes)
 {
     const char *found = NULL;
     bool others = false;

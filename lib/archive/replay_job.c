@@ -4,11 +4,11 @@
  * Position: {"after": n, "row": m, "part": k}: the rows up to n are done, and of row m, which carried
  * several events, the first k. */
 #include "replay_job.h"
-#include "archive_replay.h"
+#include "archive.h"
 #include "clock.h"
 #include "commands.h"
 #include "glob.h"
-#include "ingress.h"
+#include "resend.h"
 #include <czmq.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static bool on_row(void *arg, const struct archive_entry *e)
 }
 
 static struct replay_reading *
-read_page(struct ingress *g, const struct job *job, const json_t *args)
+read_page(struct archive *a, const struct job *job, const json_t *args)
 {
     struct replay_reading *r = gr_alloc(sizeof *r);
     json_t *position = job_position(job);
@@ -107,23 +107,22 @@ read_page(struct ingress *g, const struct job *job, const json_t *args)
     int64_t after = number(position, "after", -1), n, ms;
 
     if (after < 0)
-        after = replay_row_before(g, p.since_ms);
+        after = replay_row_before(a, p.since_ms);
     snprintf(r->job, sizeof r->job, "%s", job->id);
     r->position = gr_strdup(job->position);
     r->entries = json_array();
     r->page_n = after;
     r->row = number(position, "row", 0);
     r->part = number(position, "part", 0);
-    store_archive_page(&g->store.replays, after, on_row, &p);
-    r->end = r->end ||
-             !store_archive_from(&g->store.replays, r->page_n + 1, &n, &ms);
+    archive_page(&a->store.replays, after, on_row, &p);
+    r->end = r->end || !archive_from(&a->store.replays, r->page_n + 1, &n, &ms);
     json_decref(position);
     return r;
 }
 
 /* ---- what the sequencer knows ---- */
 
-static void ask(struct ingress *g, struct replay_reading *r, const json_t *args)
+static void ask(struct archive *a, struct replay_reading *r, const json_t *args)
 {
     json_t *ids = json_array(), *question = json_pack("{s:o}", "ids", ids);
     size_t count = json_array_size(r->entries);
@@ -139,8 +138,8 @@ static void ask(struct ingress *g, struct replay_reading *r, const json_t *args)
         json_object_set(question, "endpoint",
                         json_object_get(args, "endpoint"));
     r->asked_count = json_array_size(ids);
-    r->asked_ms = g->daemon.loop.mono_ms;
-    r->asked = control_send(g->daemon.settings->run_dir, SEQUENCER,
+    r->asked_ms = a->daemon->loop.mono_ms;
+    r->asked = control_send(a->daemon->settings->run_dir, SEQUENCER,
                             command_facts.name, question, NULL, 0);
     json_decref(question);
 }
@@ -240,14 +239,14 @@ static void count_up(json_t *counts, const char *key)
         json_integer(json_integer_value(json_object_get(counts, key)) + 1));
 }
 
-static bool send_one(struct ingress *g, struct job *job, const json_t *args,
+static bool send_one(struct archive *a, struct job *job, const json_t *args,
                      const json_t *entry)
 {
     const char *id = text(entry, "id"), *request = text(entry, "request");
     char new_id[EVENT_ID_BYTES + 1] = "";
     char *who = gr_printf("%.150s (%s)", job->who, job->id);
     struct replay_row row = {
-        .archived = store_number(&g->store, request ? request : id),
+        .archived = archive_number(&a->store, request ? request : id),
         .action_id = job_action_id(job, id),
         .event_id = id,
         .new_id = new_id,
@@ -257,12 +256,12 @@ static bool send_one(struct ingress *g, struct job *job, const json_t *args,
     if (json_is_true(json_object_get(args, "new_id")))
         job_event_id(job, id, new_id);
     if (row.archived)
-        replay_put(g, &row);
+        replay_put(a, &row);
     free(who);
     return row.archived;
 }
 
-static void act_on(struct ingress *g, struct job *job, const json_t *args,
+static void act_on(struct archive *a, struct job *job, const json_t *args,
                    const json_t *entry, json_t *result)
 {
     const json_t *facts = json_object_get(entry, "facts");
@@ -280,7 +279,7 @@ static void act_on(struct ingress *g, struct job *job, const json_t *args,
         count_up(result, "unsure");
     if (is_dry(args)) {
         job->total = job->total < 0 ? 1 : job->total + 1;
-    } else if (send_one(g, job, args, entry)) {
+    } else if (send_one(a, job, args, entry)) {
         job->done++;
     } else {
         job->failed++;
@@ -297,7 +296,7 @@ static int64_t matched(const struct job *job, const json_t *args)
 
 /* Acts on entries whose facts are known, at most as many as the rate permits in a step. Returns how
  * many matched. */
-static int64_t act_on_some(struct ingress *g, struct replay_reading *r,
+static int64_t act_on_some(struct archive *a, struct replay_reading *r,
                            struct job *job, const json_t *args)
 {
     int64_t before = matched(job, args),
@@ -313,7 +312,7 @@ static int64_t act_on_some(struct ingress *g, struct replay_reading *r,
            json_object_get(next, "facts") && matched(job, args) < limit &&
            matched(job, args) < most) {
         entry = next;
-        act_on(g, job, args, entry, result);
+        act_on(a, job, args, entry, result);
         r->at++;
     }
     if (entry) {
@@ -335,7 +334,7 @@ static int64_t act_on_some(struct ingress *g, struct replay_reading *r,
 /* ---- the step ---- */
 
 /* Whether the facts are there now. */
-static bool replied(struct ingress *g, struct replay_reading *r,
+static bool replied(struct archive *a, struct replay_reading *r,
                     struct job *job)
 {
     bool unreachable;
@@ -343,7 +342,7 @@ static bool replied(struct ingress *g, struct replay_reading *r,
     json_t *reply;
 
     if (!(zsock_events(r->asked) & ZMQ_POLLIN)) {
-        if (g->daemon.loop.mono_ms - r->asked_ms < REPLY_MS)
+        if (a->daemon->loop.mono_ms - r->asked_ms < REPLY_MS)
             return false;
         job_set_error(job, "waits: the sequencer does not respond");
         zsock_destroy(&r->asked);
@@ -361,56 +360,60 @@ static bool replied(struct ingress *g, struct replay_reading *r,
     return reply;
 }
 
-static void forget(struct ingress *g)
+static void forget(struct archive *a)
 {
-    replay_reading_free(g->replaying);
-    g->replaying = NULL;
+    replay_reading_free(a->replaying);
+    a->replaying = NULL;
 }
 
-static void finish(struct ingress *g, struct job *job, const json_t *args)
+static void finish(struct archive *a, struct job *job, const json_t *args)
 {
-    forget(g);
+    forget(a);
     job->total = matched(job, args);
     job_end(job, NULL);
 }
 
 static int step(void *self, struct job *job, const json_t *args)
 {
-    struct ingress *g = self;
+    struct archive *a = self;
     int64_t limit = number(args, "limit", INT64_MAX),
             rate = number(args, "rate", RATE_USUAL), sent;
-    struct replay_reading *r = g->replaying;
+    struct replay_reading *r = a->replaying;
 
-    if (!is_dry(args) && g->space.refusal) {
-        job_set_error(job, "waits: ingress stores no events now, because "
-                           "there is little disk space");
+    if (!is_dry(args) && a->space.refusal) {
+        char *error = gr_printf("waits: %s stores no events now, because "
+                                "there is little disk space",
+                                a->daemon->plan->process);
+
+        job_set_error(job, error);
+        free(error);
         return AGAIN_MS;
     }
     if (r && (strcmp(r->job, job->id) != 0 ||
               strcmp(r->position, job->position) != 0))
-        forget(g);
-    if (!g->replaying)
-        g->replaying = read_page(g, job, args);
-    r = g->replaying;
-    if (r->asked && !replied(g, r, job)) {
+        forget(a);
+    if (!a->replaying)
+        a->replaying = read_page(a, job, args);
+    r = a->replaying;
+    if (r->asked && !replied(a, r, job)) {
         if (strcmp(job->state, "running") != 0)
-            forget(g);
+            forget(a);
         return 0;
     }
-    sent = act_on_some(g, r, job, args);
+    sent = act_on_some(a, r, job, args);
     free(r->position);
     r->position = gr_strdup(job->position);
     if (matched(job, args) >= limit) {
-        finish(g, job, args);
+        finish(a, job, args);
     } else if (r->at < json_array_size(r->entries)) {
         if (!json_object_get(json_array_get(r->entries, r->at), "facts"))
-            ask(g, r, args);
+            ask(a, r, args);
     } else if (r->end) {
-        finish(g, job, args);
+        finish(a, job, args);
     } else {
         job_set_position(job,
                          json_pack("{s:I}", "after", (json_int_t)r->page_n));
-        forget(g);
+        forget(a);
     }
     return is_dry(args) ? 0 : (int)(sent * 1000 / rate);
 }
@@ -422,8 +425,8 @@ const struct job_kind replay_jobs[] = {
 
 json_t *replay_job_make(void *self, json_t *args, char why[200])
 {
-    struct ingress *g = self;
-    int64_t now_ms = g->daemon.loop.now_ms;
+    struct archive *a = self;
+    int64_t now_ms = a->daemon->loop.now_ms;
     json_t *bounded, *out;
 
     if (text(args, "endpoint") &&
@@ -441,9 +444,9 @@ json_t *replay_job_make(void *self, json_t *args, char why[200])
     bounded = json_copy(args);
     if (number(args, "until_ms", INT64_MAX) > now_ms)
         json_object_set_new(bounded, "until_ms", json_integer(now_ms));
-    json_object_set_new(bounded, "last_row", json_integer(g->space.last_n));
-    out = jobs_make(g->daemon.jobs, "replay", bounded,
-                    control_actor(g->daemon.control), now_ms, why);
+    json_object_set_new(bounded, "last_row", json_integer(a->space.last_n));
+    out = jobs_make(a->daemon->jobs, "replay", bounded,
+                    control_actor(a->daemon->control), now_ms, why);
     json_decref(bounded);
     return out;
 }
