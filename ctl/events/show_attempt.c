@@ -5,6 +5,7 @@
 #include "encoding.h"
 #include "exchange.h"
 #include "headers.h"
+#include "hops.h"
 #include "json_text.h"
 #include "table.h"
 #include "when.h"
@@ -123,6 +124,18 @@ static json_t *request_value(const json_t *request, const char *name,
     return NULL;
 }
 
+/* One hop more than the request that brought the event; NULL: that is not known. */
+static json_t *hops_value(const json_t *request)
+{
+    json_t *came = request_value(request, HOPS_HEADER, 0), *value = NULL;
+    const char *text = came ? json_string_value(came) : "0";
+
+    if (request && text)
+        value = json_sprintf("%ld", strtol(text, NULL, 10) + 1);
+    json_decref(came);
+    return value;
+}
+
 /* Fills in the values that the deliverer does not store; one that no process stores any more
  * stays null. A header that occurs several times gets its values in their order. */
 static void fill_headers(json_t *attempt, const struct sent_from *from)
@@ -148,9 +161,12 @@ static void fill_headers(json_t *attempt, const struct sent_from *from)
 
             number += other && strcmp(other, name) == 0;
         }
-        value = strncmp(name, "grapnel-", 8) == 0
-                    ? event_value(from->event, endpoint, name)
-                    : request_value(from->request, name, number);
+        if (strcmp(name, HOPS_HEADER) == 0)
+            value = hops_value(from->request);
+        else if (strncmp(name, "grapnel-", 8) == 0)
+            value = event_value(from->event, endpoint, name);
+        else
+            value = request_value(from->request, name, number);
         if (value)
             json_array_set_new(pair, 1, value);
     }

@@ -158,7 +158,7 @@ json_t *managed_create_command(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
     char id[NAME_MAX_BYTES + 1], secret[SECRET_TEXT_BYTES] = "", what[300];
-    json_t *doc = settings_in(args), *out = NULL;
+    json_t *doc = settings_in(args), *none = json_object(), *out = NULL;
     struct managed_row row = {.version = 1,
                               .description = text_in(args, "description"),
                               .created_ms = q->d.loop.now_ms,
@@ -167,7 +167,7 @@ json_t *managed_create_command(void *self, json_t *args, char why[200])
     struct endpoint *e;
     int ordered;
 
-    endpoint_document_patch(doc, json_object()); /* nulls are defaults */
+    endpoint_document_patch(doc, none); /* nulls are defaults */
     if (!json_object_get(doc, "signing_secrets") && !is_pull(doc)) {
         make_secret(secret);
         json_object_set_new(doc, "signing_secrets", json_pack("[s]", secret));
@@ -188,6 +188,7 @@ json_t *managed_create_command(void *self, json_t *args, char why[200])
         }
     }
     OPENSSL_cleanse(secret, sizeof secret);
+    json_decref(none);
     json_decref(doc);
     return out;
 }

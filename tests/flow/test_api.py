@@ -436,7 +436,7 @@ class Resources(Api):
                         allowed = roles.index(role) >= roles.index(operation["x-grapnel-role"])
                         status = self.call(rig, method.upper(), real, token=token)[0]
                         if allowed:
-                            self.assertIn(status, (200, 400, 404, 409))
+                            self.assertIn(status, (200, 400, 404, 409, 428))
                         else:
                             self.assertEqual(status, 403)
                     self.assertEqual(self.call(rig, method.upper(), real, token=None)[0], 401)
