@@ -844,9 +844,9 @@ const struct command ctl_commands[] = {
                 "then, its notifiers are notified. A further silence\n"
                 "replaces the one before. Operational events "
                 "(grapnel.alert.firing) are not silenced.",
-        .examples = "  grapnel alerts silence dlq-critical --for 2h\n"
-                    "  grapnel alerts silence disk_low --for 3d --note 'the "
-                    "migration'\n",
+        .examples =
+            "  grapnel alerts silence dlq-critical --for 2h\n"
+            "  grapnel alerts silence disk_low --for 3d --note migration\n",
         .options = {{"--for", "T",
                      "for this long, such as 2h, or until this time "
                      "(required)"},

@@ -7,6 +7,7 @@ import json
 import pathlib
 import sys
 import threading
+from datetime import datetime, timezone
 
 import zmq
 
@@ -414,9 +415,13 @@ class Ends(PullTest):
         # waits for it.
         self.assertEqual(self.end(rig, "ack", first).status, 409)
         wait_for(lambda: rig.deliveries(event)[0]["status"] == "delivered")
-        self.assertEqual(self.post(rig, "jobs/take").body.get("deliveries", []), [])
-        self.end(rig, "retry", second, delay="0s")
-        self.assertEqual(self.take(rig).events, [behind])
+        third = self.post(rig, "jobs/take")
+        if third.body.get("deliveries"):  # on a slow machine the second one's lease is over
+            self.assertLess(second.until, datetime.now(timezone.utc).isoformat())
+        else:
+            self.end(rig, "retry", second, delay="0s")
+            third = self.take(rig)
+        self.assertEqual(third.events, [behind])
 
     def test_the_clock_may_be_set_while_a_lease_runs(self):
         rig = self.rig({"console": {"tokens": [TOKEN]}}, console=True)

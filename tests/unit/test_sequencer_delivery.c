@@ -5,6 +5,7 @@
 #include "event.h"
 #include "lane.h"
 #include "log.h"
+#include "managed_endpoints.h"
 #include "search_filters.h"
 #include "sequencer.h"
 #include "store.h"
@@ -52,6 +53,7 @@ static int begin(void **state)
     q.d.links = links_open(q.d.db, q.d.mailbox, &nothing, q.d.epoch, &q);
     q.store = store_open(q.d.db);
     q.deliveries = deliveries_open(q.d.db);
+    q.managed = managed_open(q.d.db);
     q.lanes = store_lanes_open(q.d.db);
     q.search = store_search_open(q.d.db);
     q.search_filters = search_filters_open(&q);
@@ -75,6 +77,7 @@ static int end(void **state)
     search_filters_close(q.search_filters);
     store_search_close(q.search);
     store_lanes_close(q.lanes);
+    managed_close(q.managed);
     deliveries_close(q.deliveries);
     store_close(q.store);
     links_close(q.d.links);
