@@ -64,6 +64,7 @@ bool list_filter_read(struct list_filter *f, json_t *args, char why[200])
                        : states_name(&dead_letter_states, DEAD_LETTER_DEAD),
         .endpoint = arg_text(args, "endpoint"),
         .workspace = arg_text(args, "workspace"),
+        .tenant = arg_text(args, "tenant"),
         .type = arg_text(args, "type"),
         .reason = arg_text(args, "reason"),
         .source = arg_text(args, "source"),
@@ -92,9 +93,18 @@ static bool takes(const char *glob, const char *text)
     return !glob || glob_match(glob, text);
 }
 
+/* Which workspace an endpoint belongs to, the sequencer knows; the console asks it. */
+static bool is_of_tenant(const char *tenant, const char *workspace,
+                         const char *endpoint)
+{
+    return !tenant || (strcmp(workspace, tenant) == 0 && endpoint &&
+                       endpoint_id_valid(endpoint));
+}
+
 bool list_filter_takes(const struct list_filter *f, const struct scan_row *row)
 {
-    return takes(f->endpoint, row->endpoint) &&
+    return is_of_tenant(f->tenant, row->workspace, row->endpoint) &&
+           takes(f->endpoint, row->endpoint) &&
            takes(f->workspace, row->workspace) && takes(f->type, row->type) &&
            takes(f->reason, row->reason) && takes(f->source, row->source);
 }
@@ -161,17 +171,27 @@ static bool event_of_dead_letter(const char *id, char event[EVENT_ID_BYTES + 1])
     return true;
 }
 
-/* By its own id, or by the id of its event if that has only one dead letter. */
-static bool find_dead_letter(struct dlqd *d, const char *id,
+/* By its own id, or by the id of its event if that has only one dead letter; of a tenant, only by
+ * its own id. */
+static bool find_dead_letter(struct dlqd *d, json_t *args,
                              struct dead_letter *l, char why[200])
 {
+    const char *id = arg_text(args, "id"), *tenant = arg_text(args, "tenant");
     struct dead_letter other = {0};
     char event[EVENT_ID_BYTES + 1];
     int count = 0;
 
-    if (store_find(&d->store, wire_text(id), l))
-        return true;
+    if (store_find(&d->store, wire_text(id), l)) {
+        if (is_of_tenant(tenant, l->workspace, l->endpoint))
+            return true;
+        dead_letter_fini(l);
+    }
     *l = (struct dead_letter){0};
+    if (tenant) {
+        control_fail(why, CONTROL_NOT_FOUND, "there is no dead letter %.120s",
+                     id);
+        return false;
+    }
     if (!event_of_dead_letter(id, event)) {
         control_fail(why, CONTROL_NOT_FOUND,
                      "there is no dead letter %.120s: `grapnel dlq` lists them",
@@ -260,7 +280,7 @@ json_t *list_ask_show(void *self, json_t *args, char why[200])
     struct dead_letter l;
     json_t *out;
 
-    if (!find_dead_letter(d, arg_text(args, "id"), &l, why))
+    if (!find_dead_letter(d, args, &l, why))
         return NULL;
     out = dead_letter_json(&l);
     json_object_set_new(out, "generation", json_integer(l.generation));
@@ -360,6 +380,13 @@ json_t *list_ask_retry(void *self, json_t *args, char why[200])
         control_fail(why, CONTROL_INVALID, "write either args.ids or args.id");
         return NULL;
     }
+    if (arg_text(args, "tenant")) {
+        struct dead_letter l;
+
+        if (!id || !find_dead_letter(r.d, args, &l, why))
+            return NULL;
+        dead_letter_fini(&l);
+    }
     if (!list_to_good(r.d, r.to, why))
         return NULL;
     r.done = json_array();
@@ -388,8 +415,7 @@ static json_t *ask_decide(void *self, json_t *args, int state, char why[200])
     struct dead_letter before, l;
     json_t *out = NULL;
 
-    if (!list_note_good(note, why) ||
-        !find_dead_letter(d, arg_text(args, "id"), &before, why))
+    if (!list_note_good(note, why) || !find_dead_letter(d, args, &before, why))
         return NULL;
     if (decide_dead_letter(d, before.id, state, note, arg_text(args, "who"),
                            why) &&

@@ -11,6 +11,8 @@
 struct list_filter {
     const char *state; /* NULL: all */
     const char *endpoint, *workspace, *type, *reason, *source;
+    /* compared as bytes: only its dead letters at endpoints that were made at run time */
+    const char *tenant;
     int64_t since_ms, until_ms; /* of the time of death; until is excluded */
     int64_t limit;
     /* Continue below this dead letter; or, oldest first, above it. */

@@ -28,6 +28,7 @@
 #include "show_endpoints.h"
 #include "show_order.h"
 #include "store.h"
+#include "tenants.h"
 #include "tokens.h"
 #include "turn.h"
 #include "watch.h"
@@ -229,6 +230,7 @@ static const struct control_command commands[] = {
     {&command_token_create, tokens_create},
     {&command_token_revoke, tokens_revoke},
     {&command_token_check, tokens_check},
+    {&command_tenant_check, tenants_check},
     {&command_recent_events, events_recent},
     {0},
 };

@@ -252,6 +252,14 @@ CREATE INDEX managed_endpoints_key ON managed_endpoints(secrets_key, id)
 CREATE INDEX managed_endpoints_retire ON managed_endpoints(retire_ms)
   WHERE retire_ms > 0;
 
+-- Endpoints that were deleted and had one workspace: its tokens still see their deliveries.
+CREATE TABLE deleted_endpoints (
+  id         INTEGER PRIMARY KEY,         -- in `endpoints`
+  workspace  TEXT NOT NULL,
+  deleted_ms INTEGER NOT NULL
+) STRICT;
+CREATE INDEX deleted_endpoints_workspace ON deleted_endpoints(workspace, deleted_ms);
+
 CREATE TABLE deliverers (
   name  TEXT PRIMARY KEY,
   store INTEGER NOT NULL                      -- id of its database (`meta` there)
@@ -416,13 +424,14 @@ CREATE TABLE event_types (
 CREATE TABLE tokens (
   id           TEXT PRIMARY KEY,      -- tok_…, in the order in which they were made
   name         TEXT NOT NULL,
-  role         TEXT NOT NULL,         -- viewer, operator, admin
+  role         TEXT NOT NULL,         -- workspace, viewer, operator, admin
   sha256       BLOB NOT NULL UNIQUE,
   created_ms   INTEGER NOT NULL,
   created_by   TEXT NOT NULL,
   last_used_ms INTEGER NOT NULL,      -- to the minute; 0: it was not used
   expires_ms   INTEGER NOT NULL,      -- 0: never
-  revoked_ms   INTEGER NOT NULL       -- 0: it is not revoked
+  revoked_ms   INTEGER NOT NULL,      -- 0: it is not revoked
+  workspace    TEXT NOT NULL DEFAULT '' -- the only one that it is for; '': it has another role
 ) STRICT;
 CREATE UNIQUE INDEX tokens_name ON tokens (name) WHERE revoked_ms = 0;
 

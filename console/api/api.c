@@ -8,6 +8,7 @@
 #include "json_text.h"
 #include "openapi.h"
 #include "sha256.h"
+#include "tenant.h"
 #include <errno.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@ struct api *api_open(struct daemon *daemon, struct live *live)
     a->routes = routes_open();
     a->failures = failures_new();
     a->tokens = token_cache_new();
+    a->tenants = tenant_limits_new();
     TAILQ_INIT(&a->all);
     TAILQ_INIT(&a->ready);
     return a;
@@ -51,6 +53,7 @@ void api_close(struct api *a)
     routes_close(a->routes);
     failures_free(a->failures);
     token_cache_free(a->tokens);
+    tenant_limits_free(a->tenants);
     free(a);
 }
 
@@ -133,16 +136,45 @@ void api_send(struct api_request *r)
     web_respond(r->web);
 }
 
+bool api_is_tenant(const struct api_request *r)
+{
+    return r->actor.role == ROLE_WORKSPACE;
+}
+
+/* What does not exist and what belongs to others look alike, and errors of processes are for
+ * operators. */
+static const char *said_to_tenant(enum web_error e, const char *message)
+{
+    switch (e) {
+    case WEB_NOT_FOUND:
+        return "there is no such thing in this workspace";
+    case WEB_PROCESS_UNAVAILABLE:
+    case WEB_PROCESS_TIMEOUT:
+    case WEB_PROCESS_FAILED:
+    case WEB_DISK_FULL:
+        return "the request cannot be answered at the moment, or its change "
+               "may have been made without a response: repeat it later, a "
+               "change with the same Idempotency-Key";
+    default:
+        return message;
+    }
+}
+
 void api_fail(struct api_request *r, enum web_error e, const char *field,
               const char *format, ...)
 {
     char message[400];
+    const char *said = message;
     va_list args;
 
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    web_fail(r->web, e, field, "%s", message);
+    if (api_is_tenant(r))
+        said = said_to_tenant(e, message);
+    if (said != message)
+        field = NULL;
+    web_fail(r->web, e, field, "%s", said);
     api_send(r);
 }
 
@@ -244,10 +276,11 @@ bool api_answered(struct api_request *r, size_t i)
     }
 }
 
-static json_t *page(const struct command_spec *c, json_t *reply)
+static json_t *page(const struct command_spec *c, const char *owner,
+                    json_t *reply)
 {
     json_t *items = json_object_get(reply, c->rows);
-    char *cursor = cursor_write(json_object_get(reply, "next"));
+    char *cursor = cursor_write(json_object_get(reply, "next"), owner);
     json_t *out = json_pack("{s:o,s:o}", "items",
                             items ? json_incref(items) : json_array(),
                             "next_cursor", json_text_of(cursor));
@@ -270,7 +303,7 @@ void api_respond(struct api_request *r, json_t *reply)
             why);
 #endif
     if (c->rows)
-        reply = page(c, reply);
+        reply = page(c, r->actor.owner, reply);
     version = json_integer_value(json_object_get(reply, "version"));
     if (version) {
         snprintf(tag, sizeof tag, "\"%lld\"", (long long)version);
@@ -330,6 +363,15 @@ static api_step *step_of(const struct command_spec *c)
         if (all[i].command == c)
             return all[i].step;
     return forward;
+}
+
+void api_run(struct api_request *r)
+{
+    r->stage = 0;
+    r->step = api_is_tenant(r) && r->command->tenant == TENANT_DEAD_LETTERS
+                  ? tenant_dead_letters
+                  : step_of(r->command);
+    r->step(r);
 }
 
 /* ---- the beginning of a request ---- */
@@ -529,7 +571,7 @@ static bool read_arguments(struct api_request *r)
     struct arguments_wrong wrong;
 
     r->args = arguments_read(
-        &r->route, w->query, has_body(w),
+        &r->route, r->actor.owner, w->query, has_body(w),
         (struct bytes){w->body.data ? w->body.data : "", w->body.len},
         r->api->daemon->loop.now_ms, &wrong);
     if (!r->args) {
@@ -668,7 +710,10 @@ static void start(struct api_request *r)
     if (!find_route(r))
         return;
     acts = r->command->flags & COMMAND_ACTS;
-    if (r->actor.role < r->command->role) {
+    if (api_is_tenant(r)) {
+        if (!tenant_permits(r))
+            return;
+    } else if (r->actor.role < r->command->role) {
         api_fail(r, WEB_ROLE, NULL,
                  "this needs a token with the role %s; this one has %s",
                  role_name(r->command->role), role_name(r->actor.role));
@@ -677,8 +722,10 @@ static void start(struct api_request *r)
     if ((acts && !change_is_fine(r)) || !read_arguments(r) ||
         (acts && !set_by(r)))
         return;
-    r->step = step_of(r->command);
-    r->step(r);
+    if (api_is_tenant(r))
+        tenant_begin(r);
+    else
+        api_run(r);
 }
 
 void api_end(struct api *a, struct web_request *w)

@@ -36,8 +36,9 @@ struct api_request {
     struct process_question **asked;
     size_t asked_count, open_count;
     bool ready, responded;
-    bool waits;       /* api_ask_waiting() was called */
-    int64_t again_ms; /* mono: api_again_in(); 0 */
+    bool waits;              /* api_ask_waiting() was called */
+    int64_t again_ms;        /* mono: api_again_in(); 0 */
+    size_t tenant_endpoints; /* that the request names, see tenant.c */
 };
 
 struct api {
@@ -46,6 +47,7 @@ struct api {
     struct routes *routes;
     struct failures *failures;
     struct token_cache *tokens;
+    struct tenant_limits *tenants;
     struct live *live;
     TAILQ_HEAD(, api_request) all, ready;
     int open;        /* requests without a response */
@@ -72,6 +74,11 @@ bool api_answered(struct api_request *r, size_t i);
 /* The names of processes of this kind in run_dir; the caller calls processes_fini(). */
 void api_processes(struct api_request *r, const char *kind,
                    struct processes *out);
+
+/* Begins the command itself. */
+void api_run(struct api_request *r);
+/* Whether the request has the token of a workspace. */
+bool api_is_tenant(const struct api_request *r);
 
 /* Respond; once for each request. The reply is taken over, and it is as the request's command
  * declares: of a list, the rows become a page. */

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "conf.h"
 #include "json_text.h"
+#include "sha256.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 
 /* A workspace's name, as base64 of JSON. */
-enum { CURSOR_MAX_BYTES = 12 * 1024 };
+enum { CURSOR_MAX_BYTES = 12 * 1024, TAG_BYTES = 16 };
 
 bool argument_is_public(const struct value *v)
 {
@@ -44,11 +45,20 @@ static bool refuse(struct arguments_wrong *wrong, const char *field,
     return false;
 }
 
-/* ---- cursors: base64url of the JSON text ---- */
+/* ---- cursors: the beginning of a hash of the token's owner, and base64url of the JSON text ---- */
 
-char *cursor_write(const json_t *next)
+static void owner_tag(const char *owner, char tag[TAG_BYTES + 1])
 {
-    char *text, *out;
+    uint8_t digest[SHA256_BYTES];
+
+    sha256((struct bytes){owner, strlen(owner)}, digest);
+    for (size_t i = 0; i < TAG_BYTES / 2; i++)
+        snprintf(tag + 2 * i, 3, "%02x", digest[i]);
+}
+
+char *cursor_write(const json_t *next, const char *owner)
+{
+    char *text, *out, *tagged, tag[TAG_BYTES + 1];
     size_t n;
 
     if (!next || json_is_null(next))
@@ -61,18 +71,26 @@ char *cursor_write(const json_t *next)
     out[strcspn(out, "=")] = 0;
     for (char *p = out; *p; p++)
         *p = *p == '+' ? '-' : *p == '/' ? '_' : *p;
-    return out;
+    owner_tag(owner, tag);
+    tagged = gr_printf("%s.%s", tag, out);
+    free(out);
+    return tagged;
 }
 
-/* NULL: it was not made by cursor_write(). */
-static json_t *cursor_read(const char *text)
+/* NULL: it was not made by cursor_write(), or for another owner. */
+static json_t *cursor_read(const char *text, const char *owner)
 {
-    size_t n = strlen(text);
-    char copy[CURSOR_MAX_BYTES + 4];
+    char copy[CURSOR_MAX_BYTES + 4], tag[TAG_BYTES + 1];
     unsigned char raw[CURSOR_MAX_BYTES];
     json_t *next = NULL;
+    size_t n;
     int bytes;
 
+    owner_tag(owner, tag);
+    if (strncmp(text, tag, TAG_BYTES) != 0 || text[TAG_BYTES] != '.')
+        return NULL;
+    text += TAG_BYTES + 1;
+    n = strlen(text);
     if (n == 0 || n > CURSOR_MAX_BYTES)
         return NULL;
     for (size_t i = 0; i < n; i++)
@@ -149,7 +167,8 @@ static json_t *value_of_text(const struct value *v, const char *text)
  * the wrong form. */
 static bool put(json_t *args, const struct command_spec *c,
                 const struct value *v, const char *name, json_t *value,
-                int64_t now_ms, struct arguments_wrong *wrong)
+                const char *owner, int64_t now_ms,
+                struct arguments_wrong *wrong)
 {
     const char *text = json_string_value(value);
     bool cursor = argument_is_cursor(c, v), fits;
@@ -178,7 +197,7 @@ static bool put(json_t *args, const struct command_spec *c,
     }
     if (value && (cursor || v->type == VALUE_TIME_MS)) {
         json_t *read = !text    ? NULL
-                       : cursor ? cursor_read(text)
+                       : cursor ? cursor_read(text, owner)
                                 : time_read(v, text, now_ms);
 
         if (!read) {
@@ -262,15 +281,16 @@ static const struct value *find(const struct route_match *route,
 /* ---- the three places ---- */
 
 static bool take_path(json_t *args, const struct route_match *route,
-                      int64_t now_ms, struct arguments_wrong *wrong)
+                      const char *owner, int64_t now_ms,
+                      struct arguments_wrong *wrong)
 {
     for (size_t i = 0; i < route->value_count; i++) {
         char *name = gr_strndup(route->values[i].name,
                                 route->values[i].name_bytes);
         const struct value *v = command_arg(route->command, name);
         bool good = v && put(args, route->command, v, name,
-                             value_of_text(v, route->values[i].value), now_ms,
-                             wrong);
+                             value_of_text(v, route->values[i].value), owner,
+                             now_ms, wrong);
 
         free(name);
         if (!good)
@@ -280,8 +300,8 @@ static bool take_path(json_t *args, const struct route_match *route,
 }
 
 static bool take_pair(json_t *args, const struct route_match *route,
-                      const char *pair, size_t n, int64_t now_ms,
-                      struct arguments_wrong *wrong)
+                      const char *owner, const char *pair, size_t n,
+                      int64_t now_ms, struct arguments_wrong *wrong)
 {
     const char *equals = memchr(pair, '=', n);
     size_t name_bytes = equals ? (size_t)(equals - pair) : n;
@@ -300,7 +320,7 @@ static bool take_pair(json_t *args, const struct route_match *route,
     else if (!(v = find(route, name)))
         refuse_unknown(route, name, wrong);
     else
-        good = put(args, route->command, v, name, value_of_text(v, text),
+        good = put(args, route->command, v, name, value_of_text(v, text), owner,
                    now_ms, wrong);
     free(name);
     free(text);
@@ -308,13 +328,13 @@ static bool take_pair(json_t *args, const struct route_match *route,
 }
 
 static bool take_query(json_t *args, const struct route_match *route,
-                       const char *query, int64_t now_ms,
+                       const char *owner, const char *query, int64_t now_ms,
                        struct arguments_wrong *wrong)
 {
     while (*query) {
         size_t n = strcspn(query, "&");
 
-        if (n && !take_pair(args, route, query, n, now_ms, wrong))
+        if (n && !take_pair(args, route, owner, query, n, now_ms, wrong))
             return false;
         query += n + (query[n] == '&');
     }
@@ -322,7 +342,7 @@ static bool take_query(json_t *args, const struct route_match *route,
 }
 
 static bool take_body(json_t *args, const struct route_match *route,
-                      struct bytes body, int64_t now_ms,
+                      const char *owner, struct bytes body, int64_t now_ms,
                       struct arguments_wrong *wrong)
 {
     json_error_t bad;
@@ -341,7 +361,7 @@ static bool take_body(json_t *args, const struct route_match *route,
             const struct value *known = find(route, name);
 
             good = known ? put(args, route->command, known, name,
-                               json_incref(v), now_ms, wrong)
+                               json_incref(v), owner, now_ms, wrong)
                          : refuse_unknown(route, name, wrong);
             if (!good)
                 break;
@@ -365,23 +385,23 @@ static bool has_all(const json_t *args, const struct command_spec *c,
     return true;
 }
 
-json_t *arguments_read(const struct route_match *route, const char *query,
-                       bool has_body, struct bytes body, int64_t now_ms,
-                       struct arguments_wrong *wrong)
+json_t *arguments_read(const struct route_match *route, const char *owner,
+                       const char *query, bool has_body, struct bytes body,
+                       int64_t now_ms, struct arguments_wrong *wrong)
 {
     json_t *args = json_object();
     bool good;
 
     *wrong = (struct arguments_wrong){.body = false};
-    good = take_path(args, route, now_ms, wrong);
+    good = take_path(args, route, owner, now_ms, wrong);
     if (good && has_body && query && *query)
         good = refuse(wrong, "",
                       "write the arguments into the body, not into "
                       "the query");
     if (good && has_body && body.n)
-        good = take_body(args, route, body, now_ms, wrong);
+        good = take_body(args, route, owner, body, now_ms, wrong);
     else if (good && query)
-        good = take_query(args, route, query, now_ms, wrong);
+        good = take_query(args, route, owner, query, now_ms, wrong);
     if (good && has_all(args, route->command, wrong))
         return args;
     json_decref(args);

@@ -14,19 +14,20 @@ struct arguments_wrong {
     char why[300];
 };
 
-/* Of a request without a body: `query` as it was sent (NULL: none). Of one with a body (POST,
+/* `owner`: of the token, as cursor_write() has it. Of a request without a body: `query` as it was sent (NULL: none). Of one with a body (POST,
  * PATCH, PUT): `has_body`, and then a query is refused. `now_ms`: for "24h" ago. Returns the
  * arguments, which fit the declaration, the caller's; or NULL with `wrong` filled in. */
-json_t *arguments_read(const struct route_match *route, const char *query,
-                       bool has_body, struct bytes body, int64_t now_ms,
-                       struct arguments_wrong *wrong);
+json_t *arguments_read(const struct route_match *route, const char *owner,
+                       const char *query, bool has_body, struct bytes body,
+                       int64_t now_ms, struct arguments_wrong *wrong);
 
 /* Whether HTTP has this argument; the server sets the others. */
 bool argument_is_public(const struct value *v);
 /* Whether it is the place of a page in a list, which HTTP calls `cursor`. */
 bool argument_is_cursor(const struct command_spec *c, const struct value *v);
 
-/* The text that stands for the `next` of a reply; NULL for null. The caller's. */
-char *cursor_write(const json_t *next);
+/* The text that stands for the `next` of a reply, for the token of this owner alone; NULL for null.
+ * The caller's. */
+char *cursor_write(const json_t *next, const char *owner);
 
 #endif

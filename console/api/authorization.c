@@ -51,20 +51,11 @@ bool token_find(const struct string_list *tokens, const char *token,
 
     if (!token_listed(tokens, token, &index))
         return false;
-    out->role = ROLE_ADMIN;
+    *out = (struct api_actor){.role = ROLE_ADMIN};
     snprintf(out->name, sizeof out->name, "token %zu of console.tokens",
              index + 1);
     token_digest(token, strlen(token), out->owner);
     return true;
-}
-
-static const char *const role_names[] = {[ROLE_VIEWER] = "viewer",
-                                         [ROLE_OPERATOR] = "operator",
-                                         [ROLE_ADMIN] = "admin"};
-
-const char *role_name(enum role role)
-{
-    return role_names[role];
 }
 
 bool token_of_store(const json_t *reply, struct api_actor *out)
@@ -72,15 +63,25 @@ bool token_of_store(const json_t *reply, struct api_actor *out)
     const json_t *token = json_object_get(reply, "token");
     const char *id = json_string_value(json_object_get(token, "id")),
                *name = json_string_value(json_object_get(token, "name")),
-               *role = json_string_value(json_object_get(token, "role"));
+               *role = json_string_value(json_object_get(token, "role")),
+               *workspace = json_string_value(
+                   json_object_get(token, "workspace"));
 
-    for (size_t i = 0; id && name && role && i < COUNT_OF(role_names); i++)
-        if (strcmp(role, role_names[i]) == 0) {
-            out->role = (enum role)i;
-            snprintf(out->name, sizeof out->name, "token %s", name);
-            snprintf(out->owner, sizeof out->owner, "%s", id);
-            return true;
-        }
+    if (!id || !name || !role)
+        return false;
+    for (int i = ROLE_WORKSPACE; i <= ROLE_ADMIN; i++) {
+        if (strcmp(role, role_name((enum role)i)) != 0)
+            continue;
+        *out = (struct api_actor){.role = (enum role)i};
+        if ((i == ROLE_WORKSPACE) != (workspace && *workspace) ||
+            (workspace && strlen(workspace) >= sizeof out->workspace))
+            return false;
+        snprintf(out->workspace, sizeof out->workspace, "%s",
+                 workspace ? workspace : "");
+        snprintf(out->name, sizeof out->name, "token %s", name);
+        snprintf(out->owner, sizeof out->owner, "%s", id);
+        return true;
+    }
     return false;
 }
 

@@ -3,6 +3,7 @@
 #ifndef CONSOLE_AUTHORIZATION_H
 #define CONSOLE_AUTHORIZATION_H
 
+#include "bounds.h"
 #include "command_spec.h"
 #include "string_list.h"
 
@@ -14,6 +15,7 @@ struct api_actor {
         name[128]; /* for histories: "token ops", "token 1 of console.tokens" */
     char owner[100]; /* of idempotency keys: the same as long as the token */
     enum role role;
+    char workspace[TOKEN_WORKSPACE_MAX_BYTES + 1]; /* of ROLE_WORKSPACE */
 };
 
 /* The token of an `Authorization` header: "Bearer TOKEN"; NULL: it has another form. */
@@ -33,9 +35,6 @@ bool token_of_store(const json_t *reply, struct api_actor *out);
 bool token_is_of_store(const char *token);
 /* Its SHA-256, by which the sequencer knows it. */
 void token_digest(const void *p, size_t n, char out[TOKEN_DIGEST_BYTES + 1]);
-
-/* "viewer" … */
-const char *role_name(enum role role);
 
 /* What the sequencer said of a token, also that it is unknown, for at most a second, in a table
  * of bounded size. */

@@ -221,6 +221,16 @@ static void choose(struct api_request *r)
              "ingress.archive.keep, or never arrived");
 }
 
+/* The id by which ingress knows it is that of another event, which may belong to another
+ * workspace. */
+static bool has_id_of_other(struct api_request *r)
+{
+    if (!strstr(text_of(api_reply(r, 0), "reason"), "idempotency_key_reused"))
+        return false;
+    api_fail(r, WEB_NOT_FOUND, NULL, "its request has the id of another event");
+    return true;
+}
+
 void event_payload(struct api_request *r)
 {
     if (r->stage++ == 0)
@@ -229,6 +239,9 @@ void event_payload(struct api_request *r)
         api_fail(r, WEB_NOT_FOUND, NULL,
                  "several events have this provider id; GET /events?id= "
                  "lists them");
+    else if (r->stage == 2 && api_is_tenant(r) &&
+             (!api_answered(r, 0) || has_id_of_other(r)))
+        ; /* responded */
     else if (r->stage == 2)
         ask_ingresses(r);
     else

@@ -4,6 +4,7 @@
 #include "bounds.h"
 #include "commands.h"
 #include "json_text.h"
+#include "tenant.h"
 #include "timeline.h"
 #include <stdlib.h>
 #include <string.h>
@@ -39,8 +40,8 @@ static void ask_others(struct api_request *r, const char *id,
         bool part = *request && trace == &command_request_trace;
         json_t *args;
 
-        if (!trace)
-            continue;
+        if (!trace || (api_is_tenant(r) && trace != &command_attempts))
+            continue; /* texts of the others name endpoints of others */
         args = json_pack("{s:s}", "id", part ? request : id);
         if (part)
             json_object_set_new(args, "event", json_string(id));
@@ -107,6 +108,18 @@ static json_t *stored_document(const struct api_request *r, bool handed_on,
     return out;
 }
 
+/* The sequencer has left out deliveries to endpoints of others; do the same with attempts. */
+static void keep_own(const json_t *event, json_t *reply)
+{
+    json_t *own = json_array(), *delivery;
+    size_t i;
+
+    json_array_foreach(json_object_get(event, "deliveries"), i, delivery)
+        json_array_append(own, json_object_get(delivery, "endpoint"));
+    tenant_keep(json_object_get(reply, "attempts"), own);
+    json_decref(own);
+}
+
 static void respond_merged(struct api_request *r)
 {
     struct event_reading *e = r->state;
@@ -121,7 +134,10 @@ static void respond_merged(struct api_request *r)
             json_array_append_new(e->unreachable,
                                   json_string(r->asked[i]->name));
         handed_on |= json_is_true(json_object_get(reply, "handed_on"));
-        timeline_add(timeline, reply);
+        if (api_is_tenant(r))
+            keep_own(e->event, reply);
+        else
+            timeline_add(timeline, reply);
         timeline_add_attempts(timeline, e->event, reply);
     }
     timeline = timeline_sorted(timeline);
@@ -163,6 +179,8 @@ void event_read(struct api_request *r)
         api_ask(r, "sequencer", &command_event, json_incref(r->args));
     } else if (r->stage == 2) {
         if (!is_one_event(r, api_reply(r, 0)))
+            return;
+        if (api_is_tenant(r) && !api_answered(r, 0))
             return;
         take_sequencer(r);
         e = r->state;

@@ -44,14 +44,25 @@ static int64_t wait_ms_of(const struct api_request *r)
 /* Whether another take may wait. */
 static bool may_wait(struct api_request *r)
 {
+    int64_t tenant_max = r->api->daemon->settings->tenants.takes;
     const struct api_request *other;
-    int all = 0, of_token = 0;
+    int all = 0, of_token = 0, of_tenant = 0;
 
     TAILQ_FOREACH(other, &r->api->all, link)
     if (other->command == &command_pull_take && other != r &&
         !other->responded && other->args && wait_ms_of(other) > 0) {
         all++;
         of_token += strcmp(other->actor.owner, r->actor.owner) == 0;
+        of_tenant += api_is_tenant(r) &&
+                     strcmp(other->actor.workspace, r->actor.workspace) == 0;
+    }
+    if (api_is_tenant(r) && of_tenant >= tenant_max) {
+        web_add_header(r->web, "Retry-After", "1");
+        api_fail(r, WEB_RATE_LIMITED, NULL,
+                 "too many takes of this workspace wait for deliveries: at "
+                 "most %lld",
+                 (long long)tenant_max);
+        return false;
     }
     if (all < WAITING_MAX && of_token < WAITING_OF_TOKEN)
         return true;

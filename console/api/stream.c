@@ -52,10 +52,13 @@ static const char *text_of(const struct api_request *r, const char *name)
 
 void stream_begin(struct api_request *r)
 {
-    struct live_filter filter = {.kinds = kinds_of(text_of(r, "kinds")),
-                                 .workspace = text_of(r, "workspace"),
-                                 .endpoint = text_of(r, "endpoint"),
-                                 .source = text_of(r, "source")};
+    struct live_filter filter = {
+        .kinds = kinds_of(text_of(r, "kinds")),
+        .workspace = text_of(r, "workspace"),
+        .endpoint = text_of(r, "endpoint"),
+        .source = text_of(r, "source"),
+        .tenant = api_is_tenant(r) ? r->actor.workspace : NULL,
+        .tenant_max = r->api->daemon->settings->tenants.streams};
     const char *token = bearer_token(
                    web_header(r->web, "Authorization", &(int){0})),
                *last_id;
@@ -88,6 +91,12 @@ void stream_begin(struct api_request *r)
     case LIVE_FULL:
         web_add_header(r->web, "Retry-After", "10");
         api_fail(r, WEB_BUSY, NULL, "there are 100 streams: close one");
+        return;
+    case LIVE_TENANT_FULL:
+        web_add_header(r->web, "Retry-After", "10");
+        api_fail(r, WEB_RATE_LIMITED, NULL,
+                 "this workspace has %lld streams: close one",
+                 (long long)filter.tenant_max);
         return;
     default:
         web_add_header(r->web, "Retry-After", "10");

@@ -29,9 +29,10 @@ enum {
 
 struct ring_item {
     unsigned kind;
-    char *workspace, *endpoint, *source;
-    char *text; /* as it is sent */
-    size_t bytes;
+    char *workspace, *endpoint, *source, *tenant;
+    char *text;        /* as it is sent */
+    char *tenant_text; /* to tokens of `tenant`; NULL: the same */
+    size_t bytes;      /* of `text`, which is the longer one */
 };
 
 struct live_stream {
@@ -39,7 +40,7 @@ struct live_stream {
     struct live *live;
     struct web_request *web;
     unsigned kinds;
-    char *workspace, *endpoint, *source;
+    char *workspace, *endpoint, *source, *tenant;
     char owner[sizeof((struct api_actor *)0)->owner];
     char digest[TOKEN_DIGEST_BYTES +
                 1]; /* "": the token is in the configuration */
@@ -88,6 +89,8 @@ static void item_free(struct ring_item *i)
     free(i->workspace);
     free(i->endpoint);
     free(i->source);
+    free(i->tenant);
+    free(i->tenant_text);
     free(i->text);
     free(i);
 }
@@ -125,6 +128,8 @@ static bool same(const char *wanted, const char *is)
 
 static bool passes(const struct live_stream *s, const struct ring_item *i)
 {
+    if (s->tenant && (!i->tenant || strcmp(s->tenant, i->tenant) != 0))
+        return false;
     return s->kinds & i->kind && same(s->workspace, i->workspace) &&
            same(s->endpoint, i->endpoint) && same(s->source, i->source);
 }
@@ -174,7 +179,10 @@ static void fill(struct live_stream *s)
             continue;
         if (s->unread.len - s->read + i->bytes > BUFFER_MAX_BYTES)
             return;
-        put_text(s, i->text, i->bytes);
+        if (s->tenant && i->tenant_text)
+            put_text(s, i->tenant_text, strlen(i->tenant_text));
+        else
+            put_text(s, i->text, i->bytes);
     }
 }
 
@@ -238,10 +246,16 @@ enum live_refusal live_join(struct live *l, struct web_request *web,
                             struct live_stream **out)
 {
     struct live_stream *s;
-    int of_token = 0;
+    int of_token = 0, of_tenant = 0;
 
     TAILQ_FOREACH(s, &l->streams, link)
-    of_token += strcmp(s->owner, actor->owner) == 0;
+    {
+        of_token += strcmp(s->owner, actor->owner) == 0;
+        of_tenant += filter->tenant && s->tenant &&
+                     strcmp(s->tenant, filter->tenant) == 0;
+    }
+    if (filter->tenant && of_tenant >= filter->tenant_max)
+        return LIVE_TENANT_FULL;
     if (l->count >= STREAMS_MAX || of_token >= OF_TOKEN_MAX)
         return l->count >= STREAMS_MAX ? LIVE_FULL : LIVE_TOKEN_FULL;
     l->mono_ms = mono_ms();
@@ -252,6 +266,7 @@ enum live_refusal live_join(struct live *l, struct web_request *web,
     s->workspace = copy_of(filter->workspace);
     s->endpoint = copy_of(filter->endpoint);
     s->source = copy_of(filter->source);
+    s->tenant = copy_of(filter->tenant);
     snprintf(s->owner, sizeof s->owner, "%s", actor->owner);
     snprintf(s->digest, sizeof s->digest, "%s", digest);
     s->check.self = s;
@@ -285,6 +300,7 @@ void live_leave(struct live_stream *s)
     free(s->workspace);
     free(s->endpoint);
     free(s->source);
+    free(s->tenant);
     free(s);
 }
 
@@ -309,10 +325,17 @@ static void put_item(struct live *l, struct ring_item *i)
     TAILQ_FOREACH(s, &l->streams, link) fill(s);
 }
 
+static char *text_of(const struct live *l, enum live_kind kind,
+                     const char *data)
+{
+    return gr_printf("id: %s-%" PRIu64 "\nevent: %s\ndata: %s\n\n", l->ring_id,
+                     l->next, kind_name(kind), data);
+}
+
 void live_put(struct live *l, const struct live_item *item)
 {
     struct ring_item *i;
-    char *data;
+    char *data, *other;
 
     if (!(live_kinds(l) & item->kind))
         return;
@@ -327,9 +350,14 @@ void live_put(struct live *l, const struct live_item *item)
     i->workspace = copy_of(item->workspace);
     i->endpoint = copy_of(item->endpoint);
     i->source = copy_of(item->source);
-    i->text = gr_printf("id: %s-%" PRIu64 "\nevent: %s\ndata: %s\n\n",
-                        l->ring_id, l->next, kind_name(item->kind), data);
+    i->tenant = copy_of(item->tenant);
+    i->text = text_of(l, item->kind, data);
     i->bytes = strlen(i->text);
+    if (item->tenant && item->tenant_data) {
+        other = json_dumps(item->tenant_data, JSON_COMPACT);
+        i->tenant_text = text_of(l, item->kind, other);
+        free(other);
+    }
     free(data);
     put_item(l, i);
 }

@@ -42,9 +42,11 @@ struct live_filter {
     unsigned kinds; /* of enum live_kind */
     /* NULL: all. An item without such a member does not pass. Exact, and copied. */
     const char *workspace, *endpoint, *source;
+    const char *tenant; /* only what tokens of this workspace may see */
+    int64_t tenant_max; /* streams of this workspace */
 };
 
-enum live_refusal { LIVE_JOINED, LIVE_FULL, LIVE_TOKEN_FULL };
+enum live_refusal { LIVE_JOINED, LIVE_FULL, LIVE_TOKEN_FULL, LIVE_TENANT_FULL };
 
 /* Begins a stream, and sets the stream of the request, which has to call live_read(). `digest`: of the
  * token, if the sequencer has it, or "". `last_id`: of the last item that the client has seen, or NULL.
@@ -64,6 +66,10 @@ int64_t live_read(struct live_stream *s, char *to, size_t max);
 struct live_item {
     enum live_kind kind;
     const char *workspace, *endpoint, *source; /* NULL: it has none */
+    /* The workspace whose tokens may see it, and what they see; NULL: only operators see it, and
+     * all see `data`. */
+    const char *tenant;
+    const json_t *tenant_data;
     const json_t *data;
 };
 /* Puts it into the ring and into the streams; borrows all. */

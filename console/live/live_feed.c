@@ -124,6 +124,22 @@ static json_t *ids_of(struct live_feed *f)
     return ids;
 }
 
+/* The endpoints that they were sent to. */
+static json_t *endpoints_of(const struct live_feed *f)
+{
+    json_t *seen = json_object(), *out = json_array(), *attempt;
+    const char *name;
+    size_t i;
+
+    json_array_foreach(f->attempts, i, attempt) json_object_set_new(
+        seen, json_string_value(json_object_get(attempt, "endpoint")),
+        json_true());
+    json_object_foreach(seen, name, attempt)
+        json_array_append_new(out, json_string(name));
+    json_decref(seen);
+    return out;
+}
+
 static void ask(struct live_feed *f, struct feed_source *s, int64_t mono_ms)
 {
     const struct command_spec *c = s->sequencer ? &command_recent_events
@@ -132,8 +148,10 @@ static void ask(struct live_feed *f, struct feed_source *s, int64_t mono_ms)
 
     if (*s->after)
         json_object_set_new(args, "after", json_string(s->after));
-    if (s->sequencer && json_array_size(f->attempts))
+    if (s->sequencer && json_array_size(f->attempts)) {
         json_object_set_new(args, "ids", ids_of(f));
+        json_object_set_new(args, "endpoints", endpoints_of(f));
+    }
     s->asked = true;
     s->due_ms = mono_ms + EVERY_MS;
     process_client_ask(f->processes, &s->question, s->name, c->name, args, NULL,
@@ -184,12 +202,16 @@ static void take_attempts(struct live_feed *f, const json_t *reply)
 
 /* Attempts of events that the sequencer does not know, or about which it does not reply, have no
  * workspace. */
-static void put_attempts(struct live_feed *f, const json_t *of)
+static void put_attempts(struct live_feed *f, const json_t *of,
+                         const json_t *owners)
 {
-    json_t *by_id = json_object(), *v;
+    json_t *by_id = json_object(), *by_name = json_object(), *v;
+    const char *owner;
     size_t i;
 
     json_array_foreach(of, i, v) json_object_set(by_id, text_of(v, "id"), v);
+    json_array_foreach(owners, i, v) json_object_set(
+        by_name, text_of(v, "endpoint"), json_object_get(v, "workspace"));
     for (; f->sent; f->sent--) {
         json_t *attempt = json_array_get(f->attempts, 0);
         const json_t *event = json_object_get(by_id,
@@ -200,6 +222,9 @@ static void put_attempts(struct live_feed *f, const json_t *of)
                                  .source = text_of(event, "source"),
                                  .data = attempt};
 
+        owner = item.endpoint ? text_of(by_name, item.endpoint) : NULL;
+        if (owner && item.workspace && strcmp(owner, item.workspace) == 0)
+            item.tenant = owner;
         json_object_set(attempt, "workspace",
                         json_object_get(event, "workspace"));
         json_object_set(attempt, "source", json_object_get(event, "source"));
@@ -207,19 +232,48 @@ static void put_attempts(struct live_feed *f, const json_t *of)
         live_put(f->live, &item);
         json_array_remove(f->attempts, 0);
     }
+    json_decref(by_name);
     json_decref(by_id);
 }
 
-static void put_events(struct live_feed *f, const json_t *events)
+/* The reason of one that was routed names endpoints that are not subscribed. */
+static bool names_endpoints(const json_t *event)
 {
-    json_t *event;
+    static const char *const routed[] = {"routed", "done", "expired"};
+    const char *status = text_of(event, "status");
+
+    for (size_t i = 0; i < COUNT_OF(routed); i++)
+        if (status && strcmp(status, routed[i]) == 0)
+            return json_is_string(json_object_get(event, "reason"));
+    return false;
+}
+
+static void put_events(struct live_feed *f, const json_t *events,
+                       const json_t *hidden)
+{
+    json_t *event, *id, *is_hidden = json_object();
     size_t i;
 
-    json_array_foreach(events, i, event) live_put(
-        f->live, &(struct live_item){.kind = LIVE_EVENT,
-                                     .workspace = text_of(event, "workspace"),
-                                     .source = text_of(event, "source"),
-                                     .data = event});
+    json_array_foreach(hidden, i, id)
+        json_object_set(is_hidden, json_string_value(id), id);
+    json_array_foreach(events, i, event)
+    {
+        struct live_item item = {.kind = LIVE_EVENT,
+                                 .workspace = text_of(event, "workspace"),
+                                 .source = text_of(event, "source"),
+                                 .data = event};
+        json_t *other = NULL;
+
+        if (!json_object_get(is_hidden, text_of(event, "id")))
+            item.tenant = item.workspace;
+        if (item.tenant && names_endpoints(event)) {
+            item.tenant_data = other = json_copy(event);
+            json_object_set_new(other, "reason", json_null());
+        }
+        live_put(f->live, &item);
+        json_decref(other);
+    }
+    json_decref(is_hidden);
 }
 
 bool live_feed_take(struct live_feed *f, struct process_question *q)
@@ -239,8 +293,10 @@ bool live_feed_take(struct live_feed *f, struct process_question *q)
     if (last)
         snprintf(s->after, sizeof s->after, "%s", last);
     if (s->sequencer) {
-        put_events(f, json_object_get(q->reply, "events"));
-        put_attempts(f, json_object_get(q->reply, "of"));
+        put_events(f, json_object_get(q->reply, "events"),
+                   json_object_get(q->reply, "hidden"));
+        put_attempts(f, json_object_get(q->reply, "of"),
+                     json_object_get(q->reply, "owners"));
     } else if (last) {
         take_attempts(f, q->reply);
     }

@@ -921,15 +921,22 @@ const struct command ctl_commands[] = {
         .summary = "make a token for the HTTP API and print it, once",
         .help = "NAME appears in the audit rows of what is done with the "
                 "token. A viewer reads, an operator\ndoes everything but "
-                "tokens and secrets, an admin does everything. Standard output "
-                "has only\nthe token.",
+                "tokens and secrets, an admin does everything. A token of the "
+                "role\nworkspace is for one of your customers: it sees and "
+                "changes only what belongs to its\nworkspace. Standard output "
+                "has only the token.",
         .examples = "  grapnel tokens create deploys --role operator "
                     "--expires 90d\n"
                     "  grapnel tokens create grafana --role viewer --json | jq "
-                    "-r .token\n",
-        .options = {{"--role", "R", "viewer, operator or admin (required)"},
-                    {"--expires", "WHEN",
-                     "90d (from now), or a time; without it, never"}},
+                    "-r .token\n"
+                    "  grapnel tokens create acme --role workspace --workspace "
+                    "acme\n",
+        .options = {{"--role", "R",
+                     "workspace, viewer, operator or admin (required)"},
+                    {"--workspace", "W",
+                     "with --role workspace: the one that it is for"},
+                    {"--expires",
+                     "WHEN", "90d (from now), or a time; without it, never"}},
         .run = run_tokens_create,
     },
     {

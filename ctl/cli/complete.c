@@ -11,7 +11,8 @@ static const char *const event_words[] = {"accepted", "buffered",  "routed",
                                           "done",     "duplicate", "ignored",
                                           "refused",  "expired",   NULL};
 static const char *const when_words[] = {"5m", "1h", "24h", "7d", NULL};
-static const char *const role_words[] = {"viewer", "operator", "admin", NULL};
+static const char *const role_words[] = {"workspace", "viewer", "operator",
+                                         "admin", NULL};
 static const char *const expiry_words[] = {"24h", "30d", "90d", "365d", NULL};
 static const char *const overlap_words[] = {"0s", "1h", "24h", "7d", NULL};
 static const char *const outage_words[] = {"30s", "5m", "1h", NULL};

@@ -21,6 +21,13 @@ static void token_time(struct table *t, const json_t *token, const char *key,
     table_add(t, PLAIN, "%s", there ? time_of(token, key) : none);
 }
 
+static void token_workspace(struct table *t, const json_t *token)
+{
+    const char *name = text_of(token, "workspace");
+
+    table_add(t, PLAIN, "%s", name && *name ? name : "-");
+}
+
 static void token_used(struct table *t, const json_t *token)
 {
     token_time(t, token, "last_used_at", "never");
@@ -35,6 +42,7 @@ static const struct column columns[] = {
     {.head = "ID", .key = "id"},
     {.head = "NAME", .key = "name"},
     {.head = "ROLE", .key = "role"},
+    {.head = "WORKSPACE", .cell = token_workspace},
     {.head = "STATE", .cell = token_state},
     {.head = "CREATED (UTC)", .key = "created_at", .kind = COLUMN_TIME},
     {.head = "BY", .key = "created_by"},
@@ -73,11 +81,13 @@ int run_tokens_create(struct ctl *c)
     int code = 0;
 
     if (!role)
-        return complain(EXIT_USAGE, "--role is missing: viewer, operator or "
-                                    "admin");
-    args = json_pack("{s:s,s:s}", "name", c->parsed.args[0], "role", role);
+        return complain(EXIT_USAGE, "--role is missing: workspace, viewer, "
+                                    "operator or admin");
+    args = json_pack("{s:s,s:s,s:s*}", "name", c->parsed.args[0], "role", role,
+                     "workspace", parsed_value(&c->parsed, "--workspace"));
     if (!args)
-        return complain(EXIT_USAGE, "the name is not UTF-8");
+        return complain(EXIT_USAGE, "the name, the role or the workspace is "
+                                    "not UTF-8");
     if (expires) {
         if (when_parse_ahead(expires, now_ms(), &ms, why) != GR_OK) {
             json_decref(args);

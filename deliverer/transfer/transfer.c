@@ -102,7 +102,10 @@ static void note_blocked(struct transfer *f, const char *ip, int port)
     f->result.blocked = true;
     f->result.port = guard_allows_port(&f->config->address_guard, port) ? 0
                                                                         : port;
-    snprintf(f->result.address, sizeof f->result.address, "%s", ip);
+    /* The holder of a workspace's token may have made this endpoint, and reads the error: it is not
+     * told what names of the operator's network resolve to. */
+    if (!endpoint_id_valid(f->config->settings.name))
+        snprintf(f->result.address, sizeof f->result.address, "%s", ip);
 }
 
 static curl_socket_t on_open(void *self, curlsocktype purpose,

@@ -7,6 +7,7 @@ enum {
     NAME_MAX_BYTES = 63,   /* a name of a process, source, endpoint … */
     EVENT_ID_BYTES = 30,   /* "evt_" and 26 of Crockford's base 32 */
     INBOX_MAX_BYTES = 255, /* the address of an inbox */
+    TOKEN_WORKSPACE_MAX_BYTES = 255, /* of the workspace of a token */
     TEXT_MAX_BYTES = 4096, /* a provider's id, a type, a workspace, an error */
     HEADERS_MAX_BYTES = 64 * 1024, /* headers of one request, packed */
     URL_MAX_BYTES = 16 * 1024,

@@ -1,4 +1,5 @@
 /* act_commands: tokens of the HTTP API, and the audit rows of acts. */
+#include "bounds.h"
 #include "commands.h"
 #include "tables.h"
 
@@ -112,12 +113,16 @@ const struct command_spec command_audit_head = {
 
 /* ---- tokens ---- */
 
-static const char *const roles[] = {"viewer", "operator", "admin", NULL};
+static const char *const roles[] = {"workspace", "viewer", "operator", "admin",
+                                    NULL};
 static const char *const states[] = {"active", "expired", "revoked", NULL};
 
 #define TOKEN_FIELDS                                                  \
     TEXT("id", "tok_…"), TEXT("name", "its name"),                    \
         CHOICE("role", roles, "what it may do"),                      \
+        TEXT("workspace",                                             \
+             "of the role workspace: the only one that it is for",    \
+             .flags = VALUE_NULL),                                    \
         CHOICE("state", states, "whether it can be used"),            \
         TIME("created_at", "when it was made"),                       \
         TEXT("created_by", "who made it"),                            \
@@ -156,6 +161,10 @@ static const struct value token_create_args[] = {
          "revoked has it",
          .min = 1, .max = 64, .flags = VALUE_REQUIRED),
     CHOICE("role", roles, "what it may do", .flags = VALUE_REQUIRED),
+    TEXT("workspace",
+         "with the role workspace, and only then: the one that it is for, "
+         "compared as bytes",
+         .min = 1, .max = TOKEN_WORKSPACE_MAX_BYTES),
     TIME_MS("expires_ms", "when it expires; absent: never",
             .flags = VALUE_AHEAD),
     {0}};
@@ -206,6 +215,32 @@ const struct command_spec command_token_check = {
             "For the console.",
     .args = token_check_args,
     .reply = OBJECT("reply", token_check_reply, ""),
+    .role = ROLE_ADMIN,
+    .flags = COMMAND_LOCAL,
+};
+
+/* ---- tenant_check ---- */
+
+static const struct value tenant_check_args[] = {
+    TEXT("workspace", "of the token", .min = 1, .max = TEXT_MAX_BYTES,
+         .flags = VALUE_REQUIRED),
+    TEXT("event", "an `evt_` id", .min = 1, .max = 200),
+    LIST("endpoints", &value_text, "names of endpoints", .max = 1000),
+    {0}};
+static const struct value tenant_check_reply[] = {
+    BOOL("event", "whether the event belongs to the workspace; true: there is "
+                  "no `event` in the request"),
+    LIST("endpoints", &value_text,
+         "those that were made at run time for this workspace alone, also if "
+         "they were deleted"),
+    {0}};
+const struct command_spec command_tenant_check = {
+    .name = "tenant_check",
+    .process = "sequencer",
+    .help = "Whether an event and endpoints belong to a workspace. For the "
+            "console, before it does something for the token of a workspace.",
+    .args = tenant_check_args,
+    .reply = OBJECT("reply", tenant_check_reply, ""),
     .role = ROLE_ADMIN,
     .flags = COMMAND_LOCAL,
 };

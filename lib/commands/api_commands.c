@@ -25,6 +25,7 @@ const struct command_spec command_endpoint_test = {
     .args = endpoint_test_args,
     .reply = OBJECT("reply", test_fields, ""),
     .role = ROLE_OPERATOR,
+    .tenant = TENANT_ENDPOINT,
     .flags = COMMAND_ACTS,
     .routes = {{"POST", "/endpoints/{name}/test"}},
 };
@@ -74,6 +75,7 @@ const struct command_spec command_event_read = {
     .reply = OBJECT("reply", event_trace_fields, "the event"),
     .or_reply = &stored,
     .role = ROLE_VIEWER,
+    .tenant = TENANT_EVENT,
     .routes = {{"GET", "/events/{id}"}},
 };
 
@@ -86,6 +88,7 @@ const struct command_spec command_payload = {
     .args = payload_args,
     .reply = ANY("reply", "the body"),
     .role = ROLE_VIEWER,
+    .tenant = TENANT_EVENT,
     .routes = {{"GET", "/events/{id}/payload"}},
     .media_type = "application/octet-stream",
 };
@@ -104,6 +107,7 @@ const struct command_spec command_attempt = {
     .args = attempt_args,
     .reply = OBJECT("reply", made_attempt_fields, "the attempt"),
     .role = ROLE_VIEWER,
+    .tenant = TENANT_ATTEMPT,
     .routes = {{"GET", "/attempts/{id}"}},
 };
 
@@ -133,6 +137,7 @@ const struct command_spec command_stream = {
     .args = stream_args,
     .reply = ANY("reply", "server-sent events"),
     .role = ROLE_VIEWER,
+    .tenant = TENANT_STREAM,
     .routes = {{"GET", "/stream"}},
     .media_type = "text/event-stream",
 };

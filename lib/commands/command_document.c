@@ -15,10 +15,6 @@ const struct command_list command_lists[] = {
     {NULL, NULL},
 };
 
-static const char *const role_names[] = {[ROLE_VIEWER] = "viewer",
-                                         [ROLE_OPERATOR] = "operator",
-                                         [ROLE_ADMIN] = "admin"};
-
 enum {
     SHORT_FIELDS = 7, /* of a command that fits in a row of a table */
     KNOWN_MAX = 200,
@@ -214,7 +210,8 @@ static void put_help(struct buf *out, const struct command_spec *c)
         buf_printf(out, "%s`%s %s`", i ? ", " : " HTTP: ", c->routes[i].method,
                    c->routes[i].path);
     if (c->routes[0].path)
-        buf_printf(out, " (%s).", role_names[c->role]);
+        buf_printf(out, " (%s%s).", role_name(c->role),
+                   c->tenant ? ", workspace" : "");
 }
 
 static void put_cell(struct buf *out, const struct value *fields,

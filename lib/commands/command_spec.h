@@ -57,9 +57,31 @@ struct value {
 
 /* Who may use a command; each role may also do what the ones before it may. */
 enum role {
+    /* of a token, not of a command: one workspace; enum tenant_use says what it may do */
+    ROLE_WORKSPACE = -1,
     ROLE_VIEWER,   /* reads */
     ROLE_OPERATOR, /* everything but tokens and secrets */
     ROLE_ADMIN,
+};
+
+/* What the token of a workspace may do with a command over HTTP: nothing, unless the declaration
+ * says how the command is confined to that workspace (console/api/tenant.h). With each of
+ * these, an argument `tenant` of the command is set to the workspace. */
+enum tenant_use {
+    TENANT_NONE,      /* it is refused */
+    TENANT_SHARED,    /* has nothing that belongs to a workspace */
+    TENANT_LIST,      /* the process leaves out what is not `tenant`'s */
+    TENANT_WORKSPACE, /* `workspace` is its own */
+    TENANT_ENDPOINT,  /* `name` or `endpoint` is its own endpoint */
+    TENANT_CREATES,   /* makes an endpoint of `tenant` */
+    TENANT_EVENT,     /* `id` is an event of its own */
+    TENANT_DELIVERY, /* `event` is its own event, `endpoint` its own endpoint */
+    TENANT_ATTEMPT,  /* `id` has both */
+    /* `id` is a dead letter of its own endpoint, and the process compares `tenant`; `to`, if
+     * given, is its own endpoint */
+    TENANT_DEAD_LETTER,
+    TENANT_DEAD_LETTERS, /* a list of those, from which the API takes others out */
+    TENANT_STREAM,       /* the stream leaves out what is not its own */
 };
 
 enum command_flags {
@@ -87,6 +109,7 @@ struct command_spec {
     struct value reply;           /* an object or a list */
     const struct value *or_reply; /* another form of it; NULL: none */
     enum role role;
+    enum tenant_use tenant;
     unsigned flags;
     struct command_route routes[2];
     const char *rows;       /* the field of the reply with the rows; or NULL */
@@ -114,6 +137,8 @@ const struct value *command_arg(const struct command_spec *c, const char *name);
 char *value_public_name(const struct value *v);
 /* A deep copy, the caller's, in which each secret is null. */
 json_t *value_without_secrets(const struct value *v, const json_t *j);
+/* "viewer" … */
+const char *role_name(enum role role);
 /* A word for people: "a number", "true or false". */
 const char *value_type_name(const struct value *v);
 

@@ -22,6 +22,15 @@ static const char *const type_names[] = {
     [VALUE_ANY] = "a value",
 };
 
+const char *role_name(enum role role)
+{
+    static const char *const names[] = {[ROLE_VIEWER] = "viewer",
+                                        [ROLE_OPERATOR] = "operator",
+                                        [ROLE_ADMIN] = "admin"};
+
+    return role == ROLE_WORKSPACE ? "workspace" : names[role];
+}
+
 const char *value_type_name(const struct value *v)
 {
     return type_names[v->type];

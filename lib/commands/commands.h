@@ -44,7 +44,8 @@ extern const struct command_spec command_event, command_events,
     command_abandon, command_facts, command_release, command_gaps,
     command_alert_event, command_close_gap, command_workspace,
     command_workspaces, command_workspace_erase, command_tokens,
-    command_token_create, command_token_revoke, command_token_check;
+    command_token_create, command_token_revoke, command_token_check,
+    command_tenant_check;
 
 /* sequencer, for consumers of pull endpoints */
 extern const struct command_spec command_pull_want;

@@ -71,6 +71,7 @@ static const struct value dlq_args[] = {
            "in this state; without it `dead`: those that need a decision"),
     ARG_LIMIT,
     TEXT("before", "the `next` of the page before", .max = 64),
+    ARG_TENANT,
     {0}};
 static const struct value dlq_reply[] = {
     LIST("dead_letters", &dead_letter_value, "newest first", .max = 1000),
@@ -84,13 +85,14 @@ const struct command_spec command_dlq = {
     .args = dlq_args,
     .reply = OBJECT("reply", dlq_reply, ""),
     .role = ROLE_VIEWER,
+    .tenant = TENANT_DEAD_LETTERS,
     .routes = {{"GET", "/dead-letters"}},
     .rows = "dead_letters",
 };
 
 /* ---- dlq_show ---- */
 
-static const struct value dlq_show_args[] = {ARG_DEAD_LETTER, {0}};
+static const struct value dlq_show_args[] = {ARG_DEAD_LETTER, ARG_TENANT, {0}};
 static const struct value history_fields[] = {
     TIME("at", "when it changed"),
     CHOICE("from", states, "the state before; null: there was none",
@@ -127,6 +129,7 @@ const struct command_spec command_dlq_show = {
     .args = dlq_show_args,
     .reply = OBJECT("reply", dlq_show_reply, ""),
     .role = ROLE_VIEWER,
+    .tenant = TENANT_DEAD_LETTER,
     .routes = {{"GET", "/dead-letters/{id}"}},
 };
 
@@ -147,6 +150,7 @@ static const struct value dlq_retry_args[] = {
     TEXT("id", "a dead letter, or an event for all of its dead letters",
          .min = 1, .max = 200),
     ARG_TO,
+    ARG_TENANT,
     ARG_WHO,
     {0}};
 static const struct value dlq_retry_reply[] = {
@@ -162,6 +166,7 @@ const struct command_spec command_dlq_retry = {
     .args = dlq_retry_args,
     .reply = OBJECT("reply", dlq_retry_reply, ""),
     .role = ROLE_OPERATOR,
+    .tenant = TENANT_DEAD_LETTER,
     .flags = COMMAND_ACTS | COMMAND_REPEATABLE,
     .routes = {{"POST", "/dead-letters/{id}/retry"}},
 };
@@ -169,7 +174,7 @@ const struct command_spec command_dlq_retry = {
 /* ---- dlq_resolve, dlq_discard ---- */
 
 static const struct value dlq_resolve_args[] = {
-    ARG_DEAD_LETTER, ARG_NOTE("what was done"), ARG_WHO, {0}};
+    ARG_DEAD_LETTER, ARG_NOTE("what was done"), ARG_TENANT, ARG_WHO, {0}};
 const struct command_spec command_dlq_resolve = {
     .name = "dlq_resolve",
     .process = "dlqd",
@@ -178,12 +183,13 @@ const struct command_spec command_dlq_resolve = {
     .args = dlq_resolve_args,
     .reply = OBJECT("reply", dead_letter_fields, "the dead letter"),
     .role = ROLE_OPERATOR,
+    .tenant = TENANT_DEAD_LETTER,
     .flags = COMMAND_ACTS | COMMAND_REPEATABLE,
     .routes = {{"POST", "/dead-letters/{id}/resolve"}},
 };
 
 static const struct value dlq_discard_args[] = {
-    ARG_DEAD_LETTER, ARG_NOTE("the reason"), ARG_WHO, {0}};
+    ARG_DEAD_LETTER, ARG_NOTE("the reason"), ARG_TENANT, ARG_WHO, {0}};
 const struct command_spec command_dlq_discard = {
     .name = "dlq_discard",
     .process = "dlqd",
@@ -192,6 +198,7 @@ const struct command_spec command_dlq_discard = {
     .args = dlq_discard_args,
     .reply = OBJECT("reply", dead_letter_fields, "the dead letter"),
     .role = ROLE_OPERATOR,
+    .tenant = TENANT_DEAD_LETTER,
     .flags = COMMAND_ACTS | COMMAND_REPEATABLE,
     .routes = {{"POST", "/dead-letters/{id}/discard"}},
 };

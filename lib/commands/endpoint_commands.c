@@ -76,6 +76,7 @@ static const struct value tls_fields[] = {
 static const struct value create_args[] = {
     TEXT("id", "its id, of an export; otherwise a new one is made", .min = 1,
          .max = NAME_MAX_BYTES, .flags = VALUE_LOCAL),
+    ARG_TENANT,
     SETTINGS,
     {0}};
 
@@ -89,6 +90,7 @@ const struct command_spec command_endpoint_create = {
     .args = create_args,
     .reply = OBJECT("reply", endpoint_changed_fields, "the endpoint"),
     .role = ROLE_ADMIN,
+    .tenant = TENANT_CREATES,
     .flags = COMMAND_ACTS,
     .routes = {{"POST", "/endpoints"}},
 };
@@ -96,7 +98,7 @@ const struct command_spec command_endpoint_create = {
 /* ---- change ---- */
 
 static const struct value change_args[] = {
-    ARG_NAME, ARG_VERSION, SETTINGS, {0}};
+    ARG_NAME, ARG_VERSION, ARG_TENANT, SETTINGS, {0}};
 
 const struct command_spec command_endpoint_change = {
     .name = "endpoint_change",
@@ -108,6 +110,7 @@ const struct command_spec command_endpoint_change = {
     .args = change_args,
     .reply = OBJECT("reply", endpoint_changed_fields, "the endpoint"),
     .role = ROLE_ADMIN,
+    .tenant = TENANT_ENDPOINT,
     .flags = COMMAND_ACTS | COMMAND_REPEATABLE,
     .routes = {{"PATCH", "/endpoints/{name}"}},
 };
@@ -131,6 +134,7 @@ const struct command_spec command_endpoint_rotate = {
     .args = rotate_args,
     .reply = OBJECT("reply", endpoint_rotated_fields, "the endpoint"),
     .role = ROLE_ADMIN,
+    .tenant = TENANT_ENDPOINT,
     .flags = COMMAND_ACTS,
     .routes = {{"POST", "/endpoints/{name}/rotate-secret"}},
 };
@@ -155,6 +159,7 @@ const struct command_spec command_endpoint_delete = {
     .args = delete_args,
     .reply = OBJECT("reply", deleted_fields, ""),
     .role = ROLE_ADMIN,
+    .tenant = TENANT_ENDPOINT,
     .flags = COMMAND_ACTS,
     .routes = {{"DELETE", "/endpoints/{name}"}},
 };

@@ -61,6 +61,7 @@ const struct command_spec command_event_types = {
     .args = list_args,
     .reply = OBJECT("reply", list_fields, ""),
     .role = ROLE_VIEWER,
+    .tenant = TENANT_SHARED,
     .routes = {{"GET", "/event-types"}},
     .rows = "event_types",
 };
@@ -73,6 +74,7 @@ const struct command_spec command_event_type = {
     .args = read_args,
     .reply = OBJECT("reply", type_fields, "the type"),
     .role = ROLE_VIEWER,
+    .tenant = TENANT_SHARED,
     .routes = {{"GET", "/event-types/{name}"}},
 };
 

@@ -242,6 +242,7 @@ const struct command_spec command_resend = {
     .args = resend_args,
     .reply = OBJECT("reply", resend_reply, ""),
     .role = ROLE_OPERATOR,
+    .tenant = TENANT_DELIVERY,
     .flags = COMMAND_ACTS,
     .routes = {{"POST", "/events/{event}/resend"}},
 };

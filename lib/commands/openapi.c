@@ -4,10 +4,6 @@
 #include <ctype.h>
 #include <string.h>
 
-static const char *const role_names[] = {[ROLE_VIEWER] = "viewer",
-                                         [ROLE_OPERATOR] = "operator",
-                                         [ROLE_ADMIN] = "admin"};
-
 /* ---- values ---- */
 
 static json_t *object(const struct value *v, bool request)
@@ -293,12 +289,15 @@ static json_t *operation(const struct command_spec *c,
                          const struct openapi_error *errors)
 {
     char *id = operation_id(r);
-    char *help = gr_printf("%s Role: %s.", c->help, role_names[c->role]);
+    char *help = gr_printf("%s Role: %s%s.", c->help, role_name(c->role),
+                           c->tenant ? ", or workspace, for what is its own"
+                                     : "");
     size_t tag = strcspn(r->path + 1, "/.");
     json_t *out = json_pack(
-        "{s:s,s:s,s:[s%],s:o,s:o,s:s}", "operationId", id, "description", help,
-        "tags", r->path + 1, tag, "parameters", parameters(c, r), "responses",
-        responses(c, errors), "x-grapnel-role", role_names[c->role]);
+        "{s:s,s:s,s:[s%],s:o,s:o,s:s,s:b}", "operationId", id, "description",
+        help, "tags", r->path + 1, tag, "parameters", parameters(c, r),
+        "responses", responses(c, errors), "x-grapnel-role", role_name(c->role),
+        "x-grapnel-workspace-token", c->tenant != TENANT_NONE);
 
     if (strcmp(r->method, "POST") == 0 || strcmp(r->method, "PATCH") == 0)
         json_object_set_new(out, "requestBody", body(c, r));

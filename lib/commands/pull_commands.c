@@ -65,6 +65,7 @@ const struct command_spec command_pull_take = {
     .args = take_args,
     .reply = OBJECT("reply", take_reply, ""),
     .role = ROLE_OPERATOR,
+    .tenant = TENANT_ENDPOINT,
     .flags = COMMAND_ACTS | COMMAND_FREQUENT,
     .routes = {{"POST", "/pull/{endpoint}/take"}},
 };
@@ -117,6 +118,7 @@ const struct command_spec command_pull_ack = {
     .args = ack_args,
     .reply = OBJECT("reply", taken_reply, ""),
     .role = ROLE_OPERATOR,
+    .tenant = TENANT_ENDPOINT,
     .flags = COMMAND_ACTS | COMMAND_FREQUENT | COMMAND_REPEATABLE,
     .routes = {{"POST", "/pull/{endpoint}/ack"}},
 };
@@ -138,6 +140,7 @@ const struct command_spec command_pull_retry = {
     .args = retry_args,
     .reply = OBJECT("reply", taken_reply, ""),
     .role = ROLE_OPERATOR,
+    .tenant = TENANT_ENDPOINT,
     .flags = COMMAND_ACTS | COMMAND_FREQUENT | COMMAND_REPEATABLE,
     .routes = {{"POST", "/pull/{endpoint}/retry"}},
 };
@@ -152,6 +155,7 @@ const struct command_spec command_pull_dead = {
     .args = dead_args,
     .reply = OBJECT("reply", taken_reply, ""),
     .role = ROLE_OPERATOR,
+    .tenant = TENANT_ENDPOINT,
     .flags = COMMAND_ACTS | COMMAND_FREQUENT | COMMAND_REPEATABLE,
     .routes = {{"POST", "/pull/{endpoint}/dead"}},
 };

@@ -35,6 +35,7 @@ static const struct value event_args[] = {
          "the evt_ id of the event, or the provider's id of the event "
          "or of its delivery",
          .flags = VALUE_REQUIRED, .min = 1, .max = HEADERS_MAX_BYTES),
+    ARG_TENANT,
     {0}};
 
 static const struct value match_fields[] = {
@@ -79,6 +80,7 @@ static const struct value events_args[] = {
     ARGS_TIMES,
     ARG_LIMIT,
     ARG_BEFORE,
+    ARG_TENANT,
     {0}};
 static const struct value events_fields[] = {
     LIST("events", &event, "the events, newest first"), FIELD_NEXT, {0}};
@@ -89,6 +91,7 @@ const struct command_spec command_events = {
     .args = events_args,
     .reply = OBJECT("reply", events_fields, ""),
     .role = ROLE_VIEWER,
+    .tenant = TENANT_LIST,
     .routes = {{"GET", "/events"}},
     .rows = "events",
 };
@@ -105,6 +108,7 @@ static const struct value deliveries_args[] = {
     ARGS_TIMES,
     ARG_LIMIT,
     ARG_BEFORE,
+    ARG_TENANT,
     {0}};
 static const struct value found_fields[] = {
     TEXT("event_id", "the id of the event"),
@@ -140,6 +144,7 @@ const struct command_spec command_deliveries = {
     .args = deliveries_args,
     .reply = OBJECT("reply", deliveries_fields, ""),
     .role = ROLE_VIEWER,
+    .tenant = TENANT_LIST,
     .routes = {{"GET", "/deliveries"}},
     .rows = "deliveries",
 };
@@ -252,6 +257,7 @@ const struct command_spec command_endpoint = {
     .args = endpoint_args,
     .reply = OBJECT("reply", endpoint_fields, "the endpoint"),
     .role = ROLE_VIEWER,
+    .tenant = TENANT_ENDPOINT,
     .routes = {{"GET", "/endpoints/{name}"}},
 };
 
@@ -339,6 +345,7 @@ static const struct value endpoints_args[] = {
          .min = 1, .max = TEXT_MAX_BYTES),
     ARG_LIMIT,
     TEXT("after", "the `next` of the page before", .min = 1, .max = 20),
+    ARG_TENANT,
     {0}};
 static const struct value endpoints_fields[] = {
     LIST("endpoints", &endpoint, "the endpoints, oldest first"),
@@ -353,6 +360,7 @@ const struct command_spec command_endpoints = {
     .args = endpoints_args,
     .reply = OBJECT("reply", endpoints_fields, ""),
     .role = ROLE_VIEWER,
+    .tenant = TENANT_LIST,
     .routes = {{"GET", "/endpoints"}},
     .rows = "endpoints",
 };
@@ -369,6 +377,7 @@ const struct command_spec command_endpoint_pause = {
     .args = endpoint_pause_args,
     .reply = OBJECT("reply", endpoint_fields, "the endpoint"),
     .role = ROLE_OPERATOR,
+    .tenant = TENANT_ENDPOINT,
     .flags = COMMAND_ACTS | COMMAND_REPEATABLE,
     .routes = {{"POST", "/endpoints/{name}/pause"}},
 };
@@ -383,6 +392,7 @@ const struct command_spec command_endpoint_resume = {
     .args = endpoint_resume_args,
     .reply = OBJECT("reply", endpoint_fields, "the endpoint"),
     .role = ROLE_OPERATOR,
+    .tenant = TENANT_ENDPOINT,
     .flags = COMMAND_ACTS | COMMAND_REPEATABLE,
     .routes = {{"POST", "/endpoints/{name}/resume"}},
 };
@@ -623,6 +633,7 @@ const struct command_spec command_workspace = {
     .args = workspace_args,
     .reply = OBJECT("reply", workspace_fields, "the workspace"),
     .role = ROLE_VIEWER,
+    .tenant = TENANT_WORKSPACE,
     .routes = {{"GET", "/workspaces/{workspace}"}},
 };
 
@@ -713,7 +724,15 @@ static const struct value recent_args[] = {
     ARGS_RECENT,
     LIST("ids", &value_id, "events whose workspace and source are wanted, too",
          .max = 1000),
+    LIST("endpoints", &value_text, "endpoints whose workspace is wanted",
+         .max = 1000),
     {0}};
+static const struct value recent_owner_fields[] = {
+    TEXT("endpoint", "its name"),
+    TEXT("workspace", "the only one that it was made for at run time"),
+    {0}};
+static const struct value recent_owner = OBJECT("endpoint", recent_owner_fields,
+                                                "");
 static const struct value recent_of_fields[] = {
     TEXT("id", "the id of the event"),
     TEXT("source", "its source"),
@@ -725,6 +744,9 @@ static const struct value recent_fields[] = {
     LIST("events", &event, "oldest first"),
     FIELDS_RECENT,
     LIST("of", &recent_of, "the events of `ids` that are stored"),
+    LIST("owners", &recent_owner, "those of `endpoints` that have a workspace"),
+    LIST("hidden", &value_id,
+         "those of `events` that tokens of their workspace do not see"),
     {0}};
 const struct command_spec command_recent_events = {
     .name = "recent_events",
@@ -764,6 +786,7 @@ const struct command_spec *const sequencer_commands[] = {
     &command_token_create,
     &command_token_revoke,
     &command_token_check,
+    &command_tenant_check,
     &command_alert_event,
     &command_pull_want,
     &command_event_types,

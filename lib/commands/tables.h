@@ -77,6 +77,12 @@
         TIME("next_attempt_at",                                                \
              "when the next attempt is due; null: there is none",              \
              .flags = VALUE_NULL)
+#define ARG_TENANT                                                      \
+    TEXT("tenant",                                                      \
+         "only what belongs to this workspace and to endpoints of its " \
+         "own, compared as bytes; the API sets it for the token of a "  \
+         "workspace",                                                   \
+         .min = 1, .max = TEXT_MAX_BYTES, .flags = VALUE_LOCAL)
 #define ARG_WHO                                                \
     TEXT("who", "the name that the history shows", .max = 128, \
          .flags = VALUE_LOCAL)

@@ -108,6 +108,8 @@ static const struct conf_key root_keys_all[] = {
     SECTION("audit", &settings_audit_section,
             "the record of every change, and its hash chain",
             .flags = CONF_OPTIONAL),
+    SECTION("tenants", &settings_tenants_section,
+            "limits of the tokens of workspaces"),
     KEY(strings, settings, include, "include", NULL,
         "more files. They may contain only sources, producers, endpoints, "
         "routes, retry_policies, alerts and notifiers, which are added to the "

@@ -9,7 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEYS_MAX = 40 };
+enum {
+    KEYS_MAX = 40,
+    TENANT_PATTERNS = 50,
+    TENANT_WHERE = 8,
+};
+static const int64_t TENANT_DISABLE_MS = 5 * DAY_MS;
 
 /* ---- the tables ---- */
 
@@ -94,21 +99,58 @@ static void check_headers(const struct conf_value *v,
     buf_fini(&packed);
 }
 
+static void check_tenant_count(const struct conf_value *v, const char *key,
+                               size_t count, size_t max)
+{
+    if (count > max)
+        conf_error_key(v, key,
+                       "has %zu items; the maximum is %zu with the token of a "
+                       "workspace",
+                       count, max);
+}
+
+/* What could harm others than the workspace, or tell about them. */
 static void check_tenant(const struct conf_value *v, const struct reading *r,
                          const struct endpoint_settings *e)
 {
     static const char *const closed[] = {"allow_private", "allowed_ports",
-                                         "tls"};
+                                         "tls", "retry_policy",
+                                         "forward_headers"};
+    const struct settings *s = r->settings;
+    int64_t longest_ms = e->transport == TRANSPORT_PULL
+                             ? PULL_LEASE_MS
+                             : s->defaults.timeout_ms;
 
     for (size_t i = 0; i < COUNT_OF(closed); i++)
         if (conf_has(v, closed[i]))
             conf_error_key(v, closed[i],
                            "cannot be set with the token of a workspace");
-    if (e->max_in_flight > r->settings->defaults.max_in_flight)
+    if (e->max_in_flight > s->defaults.max_in_flight)
         conf_error_key(v, "max_in_flight",
                        "must be at most %lld, the default, with the token of a "
                        "workspace",
-                       (long long)r->settings->defaults.max_in_flight);
+                       (long long)s->defaults.max_in_flight);
+    /* Another deliverer waits so long for the attempts of one that is lost, for all endpoints. */
+    if (conf_has(v, "timeout") && e->timeout_ms > longest_ms)
+        conf_error_key(v, "timeout",
+                       "must be at most %lld ms, the default, with the token "
+                       "of a workspace",
+                       (long long)longest_ms);
+    if (e->disable_after_ms > TENANT_DISABLE_MS)
+        conf_error_key(v, "disable_after",
+                       "must be at most %lldd, the default, with the token of "
+                       "a workspace",
+                       (long long)(TENANT_DISABLE_MS / DAY_MS));
+    /* Each event of the workspace is compared with all of them. */
+    check_tenant_count(v, "types", e->types.count, TENANT_PATTERNS);
+    check_tenant_count(v, "sources", e->sources.count, TENANT_PATTERNS);
+    check_tenant_count(v, "headers", e->headers.count, TENANT_PATTERNS);
+    check_tenant_count(v, "where", e->where.count, TENANT_WHERE);
+    for (size_t i = 0; i < e->where.count; i++)
+        if (e->where.fields[i].field.kind == EXPR_HEADER)
+            conf_error_key(v, "where",
+                           "cannot look into headers with the token of a "
+                           "workspace: they may have secrets of the source");
 }
 
 static void check_document(const struct conf_value *v, void *target)

@@ -21,8 +21,8 @@ enum {
 };
 
 /* Reads a whole document. What it does not set comes from settings->defaults, as in the file.
- * `tenant`: it is from a workspace's token, which may set neither allow_private,
- * allowed_ports nor tls, nor a max_in_flight above the default.
+ * `tenant`: it is from the token of a workspace, which may not set what could harm others
+ * (docs/API.md, "Tokens of a workspace").
  *
  * The result's name is `id`, and it is enabled. It owns all that it has, except `policy`,
  * which belongs to `settings`: read the document again when other settings were loaded (the

@@ -177,6 +177,36 @@ const struct conf_section settings_console_section = {
     .keys = console_keys,
 };
 
+static const struct conf_key tenants_keys[] = {
+    KEY(int, settings, tenants.endpoints, "endpoints", "50",
+        "the maximum number of endpoints that were made at run time for one "
+        "workspace, when a token of the workspace makes another one. Those "
+        "that were deleted in "
+        "the last 24 hours count",
+        .min = 0, .max = 10000),
+    KEY(int, settings, tenants.takes, "takes", "8",
+        "the maximum number of takes of pull endpoints that wait for "
+        "deliveries at the same time",
+        .min = 0, .max = 48),
+    KEY(int, settings, tenants.streams, "streams", "4",
+        "the maximum number of open streams (`GET /stream`)", .min = 0,
+        .max = 100),
+    KEY(rate, settings, tenants.tests, "tests", "6/m",
+        "the maximum rate of test events; three may come at once"),
+    KEY(rate, settings, tenants.requests, "requests", "50/s",
+        "the maximum rate of API requests; what a second permits may come at "
+        "once"),
+    {0},
+};
+
+const struct conf_section settings_tenants_section = {
+    .name = "tenants",
+    .help = "What all tokens of the role `workspace` of one workspace may use "
+            "together ([API](API.md#tokens-of-a-workspace)). Operators are "
+            "not limited by it.",
+    .keys = tenants_keys,
+};
+
 static const char *wrong_audit_key(const char *text)
 {
     return strlen(text) < AUDIT_KEY_MIN_BYTES

@@ -87,6 +87,7 @@ extern const struct conf_section settings_dlq_section;
 extern const struct conf_section settings_metrics_section;
 extern const struct conf_section settings_console_section;
 extern const struct conf_section settings_audit_section;
+extern const struct conf_section settings_tenants_section;
 
 /* settings_sources.c */
 extern const struct conf_section settings_source_section;

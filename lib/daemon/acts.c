@@ -167,7 +167,8 @@ void acts_close(struct acts *a)
 
 /* ---- who asks ---- */
 
-static const char *const roles[] = {"viewer", "operator", "admin", NULL};
+static const char *const roles[] = {"workspace", "viewer", "operator", "admin",
+                                    NULL};
 
 /* An optional text. */
 #define BY_TEXT(n, h, least, most)                                           \

@@ -7,6 +7,9 @@
 /* Their source. Only a subscription whose `sources` has this name gets them: no pattern, and no
  * missing `sources`, matches it. */
 #define OPERATIONAL_SOURCE "grapnel"
+/* The workspace of those that belong to several workspaces, or to none. No token of a workspace is
+ * for it. */
+#define OPERATIONAL_WORKSPACE "grapnel"
 
 struct string_list;
 

@@ -262,6 +262,10 @@ struct settings {
         int64_t evaluate_ms;
         struct tls tls; /* without `ca` */
     } console;
+    struct { /* what the tokens of one workspace may use together */
+        int64_t endpoints, takes, streams;
+        struct rate tests, requests;
+    } tenants;
     struct {
         char *key; /* NULL: the file state_dir/audit.key */
         struct string_list old_keys, notify;

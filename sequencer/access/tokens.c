@@ -4,9 +4,11 @@
 #include "encoding.h"
 #include "json_text.h"
 #include "log.h"
+#include "operational.h"
 #include "row.h"
 #include "sequencer.h"
 #include "sha256.h"
+#include "workspace_erase.h"
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -32,7 +34,8 @@ enum {
     X(text, created_by)     \
     X(i64, last_used_ms)    \
     X(i64, expires_ms)      \
-    X(i64, revoked_ms)
+    X(i64, revoked_ms)      \
+    X(text, workspace)
 struct token_row {
     ROW_FIELDS(TOKEN_COLUMNS)
 };
@@ -119,8 +122,9 @@ static const char *state_of(const struct token_row *row, int64_t now_ms)
 static json_t *token_json(const struct token_row *row, int64_t now_ms)
 {
     return json_pack(
-        "{s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o}", "id", row->id, "name",
-        row->name, "role", row->role, "state", state_of(row, now_ms),
+        "{s:s,s:s,s:s,s:o,s:s,s:o,s:o,s:o,s:o,s:o}", "id", row->id, "name",
+        row->name, "role", row->role, "workspace",
+        json_text_or_null(row->workspace), "state", state_of(row, now_ms),
         "created_at", json_time(row->created_ms), "created_by",
         json_text_of(row->created_by), "last_used_at",
         json_time(row->last_used_ms), "expires_at", json_time(row->expires_ms),
@@ -170,6 +174,40 @@ static void make_token(char text[TOKEN_BYTES])
     OPENSSL_cleanse(random, sizeof random);
     for (char *c = text; *c; c++)
         *c = *c == '+' ? '-' : *c == '/' ? '_' : *c == '=' ? 0 : *c;
+}
+
+/* A workspace for which a token may be made. */
+static bool workspace_fits(struct sequencer *q, const char *role,
+                           const char *workspace, char why[200])
+{
+    bool wanted = strcmp(role, "workspace") == 0;
+
+    if (wanted != (*workspace != 0))
+        control_fail(why, CONTROL_INVALID,
+                     wanted ? "args.workspace: the role workspace needs the "
+                              "workspace that the token is for"
+                            : "args.workspace: only a token of the role "
+                              "workspace has one");
+    else if (strlen(workspace) > TOKEN_WORKSPACE_MAX_BYTES)
+        control_fail(why, CONTROL_INVALID,
+                     "args.workspace: at most %d bytes are allowed",
+                     TOKEN_WORKSPACE_MAX_BYTES);
+    else if (strchr(workspace, '*'))
+        control_fail(why, CONTROL_INVALID,
+                     "args.workspace: write the name of one workspace, "
+                     "without *");
+    else if (strcmp(workspace, OPERATIONAL_WORKSPACE) == 0)
+        control_fail(why, CONTROL_INVALID,
+                     "args.workspace: %s is the workspace of Grapnel's own "
+                     "events about several workspaces: it is for operators",
+                     workspace);
+    else if (workspace_is_erased_label(workspace) ||
+             (*workspace && workspace_erased(q, wire_text(workspace))))
+        control_fail(why, CONTROL_INVALID,
+                     "args.workspace: this workspace was erased");
+    else
+        return true;
+    return false;
 }
 
 static bool may_create(struct sequencer *q, const char *name,
@@ -224,11 +262,14 @@ json_t *tokens_create(void *self, json_t *args, char why[200])
         .sha256 = {digest, sizeof digest},
         .created_ms = q->d.loop.now_ms,
         .created_by = control_actor(q->d.control),
-        .expires_ms = json_integer_value(json_object_get(args, "expires_ms"))};
+        .expires_ms = json_integer_value(json_object_get(args, "expires_ms")),
+        .workspace = json_string_value(json_object_get(args, "workspace"))};
     json_t *out;
     int i = 0;
 
-    if (!may_create(q, row.name, row.expires_ms, why))
+    row.workspace = row.workspace ? row.workspace : "";
+    if (!workspace_fits(q, row.role, row.workspace, why) ||
+        !may_create(q, row.name, row.expires_ms, why))
         return NULL;
     make_token(text);
     sha256((struct bytes){text, strlen(text)}, digest);
@@ -240,7 +281,7 @@ json_t *tokens_create(void *self, json_t *args, char why[200])
     json_object_set_new(out, "token", json_string(text));
     OPENSSL_cleanse(text, sizeof text);
     log_info(NULL, "a token was made", LS("token", id), LS("name", row.name),
-             LS("role", row.role));
+             LS("role", row.role), LO("workspace", row.workspace));
     free(id);
     return out;
 }
@@ -295,7 +336,8 @@ json_t *tokens_check(void *self, json_t *args, char why[200])
     }
     bind_blob(t->check, 1, (struct bytes){digest, sizeof digest});
     if (read_token(t, t->check, &row) &&
-        strcmp(state_of(&row, now_ms), "active") == 0) {
+        strcmp(state_of(&row, now_ms), "active") == 0 &&
+        !(*row.workspace && workspace_erased(q, wire_text(row.workspace)))) {
         ago_ms = now_ms - row.last_used_ms;
         /* On a full disk, writing it would make the check fail. */
         if ((ago_ms >= USE_MS || ago_ms < 0) && !q->disk_low) {

@@ -572,6 +572,8 @@ bool endpoints_forget_gone(struct sequencer *q)
                                        q);
 
     if (count)
+        managed_forget_deleted(q);
+    if (count)
         log_info(NULL, "removed endpoints without stored data were deleted",
                  LI("count", count));
     return count > 0;

@@ -14,7 +14,7 @@ struct store_erase {
     stmt *event, *event_status, *deliveries, *attempts, *transitions;
     stmt *dead_letters, *reopenings, *actions;
     stmt *buffer, *gap_actions, *gaps, *streams, *objects, *operational;
-    stmt *sequence, *workspace;
+    stmt *sequence, *workspace, *tokens, *deleted;
 };
 
 #define AT(field) offsetof(struct store_erase, field)
@@ -53,6 +53,8 @@ static const struct db_statement statements[] = {
      "workspace, object FROM objects WHERE workspace = ? LIMIT ?)"},
     {AT(sequence), "SELECT sequence FROM workspaces WHERE name = ?"},
     {AT(workspace), "DELETE FROM workspaces WHERE name = ?"},
+    {AT(tokens), "DELETE FROM tokens WHERE workspace = ?"},
+    {AT(deleted), "DELETE FROM deleted_endpoints WHERE workspace = ?"},
 };
 
 struct store_erase *store_erase_open(struct db *db)
@@ -157,11 +159,14 @@ bool store_erase_objects(struct store_erase *s, const char *workspace)
 
 int64_t store_erase_workspace(struct store_erase *s, const char *workspace)
 {
+    stmt *rest[] = {s->workspace, s->tokens, s->deleted};
     int64_t last;
 
     bind_text(s->sequence, 1, workspace);
     last = db_number(s->db, s->sequence, 0);
-    bind_text(s->workspace, 1, workspace);
-    db_run(s->db, s->workspace);
+    for (size_t i = 0; i < COUNT_OF(rest); i++) {
+        bind_text(rest[i], 1, workspace);
+        db_run(s->db, rest[i]);
+    }
     return last;
 }

@@ -8,6 +8,7 @@
 #include "json_text.h"
 #include "log.h"
 #include "managed_endpoints.h"
+#include "operational.h"
 #include "operational_events.h"
 #include "sequencer.h"
 #include "store.h"
@@ -590,12 +591,14 @@ json_t *workspace_erase_ask(void *self, json_t *args, char why[200])
     char hash[ERASURE_HASH_BYTES + 1];
     json_t *kept, *out;
 
-    if (strcmp(name, "default") == 0 || strchr(name, '*')) {
+    if (strcmp(name, "default") == 0 ||
+        strcmp(name, OPERATIONAL_WORKSPACE) == 0 || strchr(name, '*')) {
         control_fail(why, CONTROL_REFUSED,
                      strchr(name, '*')
                          ? "write the name of one workspace, without *"
-                         : "default is the workspace of events without one: "
-                           "it cannot be erased");
+                         : "%s is the workspace of events without one of their "
+                           "own: it cannot be erased",
+                     name);
         return NULL;
     }
     if (!store_erase_knows(q->erasing->store, name) &&

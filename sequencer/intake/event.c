@@ -75,6 +75,16 @@ json_t *event_json(const struct event_row *e, enum event_end end)
         (int)e->late, "gap", json_text_or_null(e->gap));
 }
 
+json_t *event_json_of_tenant(const struct event_row *e, enum event_end end)
+{
+    json_t *out = event_json(e, end);
+
+    /* Why no endpoint is subscribed to it: that names those of the file. */
+    if (e->status == EVENT_ROUTED)
+        json_object_set_new(out, "reason", json_null());
+    return out;
+}
+
 /* ---- the end of an event ---- */
 
 /* The mode (test or live) that its request has, if that is still stored; NULL: unknown. */

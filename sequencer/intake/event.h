@@ -88,6 +88,8 @@ const char *event_status_name(const struct event_row *e, enum event_end end);
 const char *event_status_plain(int status);
 /* An event for lists, and for the beginning of its trace. */
 json_t *event_json(const struct event_row *e, enum event_end end);
+/* The same for the token of a workspace. */
+json_t *event_json_of_tenant(const struct event_row *e, enum event_end end);
 
 /* A delivery of this event has just become final, or the event has no deliveries. If no other
  * delivery is open, log that the event has finished, and drop its body if nothing needs

@@ -559,9 +559,12 @@ void intake_operational(struct sequencer *q, const char *id, const char *type,
     subject.body = content.body;
     if (routing_has_endpoints(q, &subject)) {
         ev.n = intake_number(q);
-        routing_route(q, &ev, &subject,
-                      &(struct routing_options){.content = &content}, &clock,
-                      reason);
+        routing_route(
+            q, &ev, &subject,
+            &(struct routing_options){
+                .content = &content,
+                .about = json_string_value(json_object_get(data, "endpoint"))},
+            &clock, reason);
         store_body_add(q->store, ev.n, content.headers, content.body);
         store_event_add(q->store, &ev);
     }

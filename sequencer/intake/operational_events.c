@@ -298,8 +298,9 @@ static const char *workspace_of(const struct endpoint *e)
 {
     const struct string_list *all = &e->settings->workspaces;
 
-    return all->count == 1 && !strchr(all->items[0], '*') ? all->items[0]
-                                                          : "default";
+    return all->count == 1 && !strchr(all->items[0], '*')
+               ? all->items[0]
+               : OPERATIONAL_WORKSPACE;
 }
 
 static void note_endpoint(struct sequencer *q, enum operational_kind kind,
@@ -441,7 +442,7 @@ json_t *operational_alert(void *self, json_t *args, char why[200])
     noted = note(q,
                  strcmp(state, "firing") == 0 ? OPERATIONAL_ALERT_FIRING
                                               : OPERATIONAL_ALERT_RESOLVED,
-                 subject, subject, since_ms, "default",
+                 subject, subject, since_ms, OPERATIONAL_WORKSPACE,
                  json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
                            arg(args, "name"), "when", arg(args, "when"),
                            "subject", json_text_or_null(about), "severity",

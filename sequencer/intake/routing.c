@@ -8,6 +8,7 @@
 #include "publication.h"
 #include "route.h"
 #include "sequencer.h"
+#include "tenants.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,20 @@ static void explain_unmatched(const struct settings *s, struct subject *subject,
     }
 }
 
+/* What is sent to an endpoint of one workspace, the tokens of that workspace can read: it hears only
+ * of endpoints that belong to the workspace. */
+static bool may_hear_of(struct sequencer *q, const struct endpoint *e,
+                        const char *about)
+{
+    const struct endpoint *subject = endpoint_find(q, about);
+    char *workspace = managed_workspace(q, e->id);
+    bool may = !workspace ||
+               (subject && tenant_has_endpoint(q, workspace, subject->id));
+
+    free(workspace);
+    return may;
+}
+
 static int add_deliveries(struct sequencer *q, const struct event_row *ev,
                           struct subject *subject, struct workspace *ws,
                           int64_t route_order, const struct routing_options *o)
@@ -106,7 +121,8 @@ static int add_deliveries(struct sequencer *q, const struct event_row *ev,
         struct endpoint *e = &q->endpoints[subscribed[i]];
 
         if ((o->only && strcmp(e->name, o->only) != 0) ||
-            (u && u->is && !published_for(&u->p, e->name)))
+            (u && u->is && !published_for(&u->p, e->name)) ||
+            (o->about && !may_hear_of(q, e, o->about)))
             continue;
         endpoint_wake(q, e);
         choice = choice_text(u, NULL, ev->received_ms, o->action_id != 0);

@@ -16,6 +16,8 @@ struct workspace;
 /* What narrows the endpoints of an event, and what its deliveries are. All zero: a new event
  * for all endpoints that are subscribed to it. */
 struct routing_options {
+    /* of an operational event: the endpoint that it names; NULL: none */
+    const char *about;
     const struct publication *published; /* its producer may list endpoints */
     const struct event_content *content; /* NULL: it is stored already */
     const char *only;   /* an operator sends it to this endpoint alone … */

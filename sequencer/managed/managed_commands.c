@@ -10,6 +10,7 @@
 #include "show_endpoints.h"
 #include "store.h"
 #include "store_search.h"
+#include "tenants.h"
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -26,8 +27,8 @@ enum {
 static const int64_t overlap_usual_ms = DAY_MS;
 
 /* Arguments that are not settings. */
-static const char *const own_args[] = {"name", "id",          "version",
-                                       "who",  "description", NULL};
+static const char *const own_args[] = {
+    "name", "id", "version", "who", "description", "tenant", NULL};
 
 static json_t *settings_in(const json_t *args)
 {
@@ -68,13 +69,86 @@ static bool is_pull(const json_t *doc)
     return strcmp(text_in(doc, "transport"), "pull") == 0;
 }
 
+/* ---- tokens of workspaces ---- */
+
+static bool is_only(const json_t *workspaces, const char *tenant)
+{
+    if (json_is_array(workspaces))
+        workspaces = json_array_size(workspaces) == 1
+                         ? json_array_get(workspaces, 0)
+                         : NULL;
+    return json_is_string(workspaces) &&
+           strcmp(json_string_value(workspaces), tenant) == 0;
+}
+
+/* Gives the settings of a token's request the workspace of the token (NULL: of another role). false:
+ * they name another one. */
+static bool confine(json_t *doc, const char *tenant, char why[200])
+{
+    const json_t *workspaces = json_object_get(doc, "workspaces");
+
+    if (!tenant)
+        return true;
+    if (workspaces && !json_is_null(workspaces) &&
+        !is_only(workspaces, tenant)) {
+        control_fail(why, CONTROL_INVALID,
+                     "args.workspaces: with the token of a workspace, only "
+                     "that workspace is possible; leave it out");
+        return false;
+    }
+    json_object_set_new(doc, "workspaces", json_pack("[s]", tenant));
+    return true;
+}
+
+/* It may make one more. */
+static bool has_space(struct sequencer *q, const char *tenant, char why[200])
+{
+    int64_t max = q->d.settings->tenants.endpoints, is;
+
+    if (!tenant)
+        return true;
+    is = managed_in_workspace(q, tenant, max) +
+         managed_deleted_since(q, tenant, q->d.loop.now_ms - DAY_MS);
+    if (is < max)
+        return true;
+    control_fail(why, CONTROL_REFUSED,
+                 "this workspace has %lld endpoints, with those that were "
+                 "deleted in the last 24 hours: no more are allowed",
+                 (long long)is);
+    return false;
+}
+
+/* An operator may have given it headers with secrets: whoever changes the URL writes them again, so
+ * that they do not reach another server. */
+static bool keeps_headers(const json_t *was, const json_t *patch, char why[200])
+{
+    const json_t *now = json_object_get(patch, "headers");
+    const char *name;
+    json_t *value;
+
+    if (!json_object_get(patch, "url"))
+        return true;
+    json_object_foreach(json_object_get(was, "headers"), name,
+                        value) if (!json_object_get(now, name))
+    {
+        control_fail(why, CONTROL_INVALID,
+                     "args.headers: with another url, write each header "
+                     "again, or null to remove it; %.60s is missing",
+                     name);
+        return false;
+    }
+    return true;
+}
+
+/* ---- documents ---- */
+
 /* Checks the whole document. false: `why` says what is wrong. */
 static bool is_good(struct sequencer *q, const char *id, const json_t *doc,
-                    int *ordered, char why[200])
+                    bool tenant, int *ordered, char why[200])
 {
     char field[128] = "", what[300] = "";
     struct endpoint_settings *s = endpoint_document_read(q->d.settings, id, doc,
-                                                         false, field, what);
+                                                         tenant, field, what);
 
     if (!s) {
         refuse(why, field, what);
@@ -159,6 +233,7 @@ json_t *managed_create_command(void *self, json_t *args, char why[200])
     struct sequencer *q = self;
     char id[NAME_MAX_BYTES + 1], secret[SECRET_TEXT_BYTES] = "", what[300];
     json_t *doc = settings_in(args), *none = json_object(), *out = NULL;
+    const char *tenant = tenant_of(args);
     struct managed_row row = {.version = 1,
                               .description = text_in(args, "description"),
                               .created_ms = q->d.loop.now_ms,
@@ -172,8 +247,9 @@ json_t *managed_create_command(void *self, json_t *args, char why[200])
         make_secret(secret);
         json_object_set_new(doc, "signing_secrets", json_pack("[s]", secret));
     }
-    if (choose_id(q, text_in(args, "id"), id, why) &&
-        is_good(q, id, doc, &ordered, why) && may_keep(q, doc, why)) {
+    if (confine(doc, tenant, why) && has_space(q, tenant, why) &&
+        choose_id(q, text_in(args, "id"), id, why) &&
+        is_good(q, id, doc, tenant, &ordered, why) && may_keep(q, doc, why)) {
         e = endpoint_find_or_add(q, id);
         e->ordered = ordered;
         if (managed_write(q, e, &row, doc, what)) {
@@ -202,10 +278,12 @@ static struct endpoint *named(struct sequencer *q, const json_t *args,
 {
     const char *name = text_in(args, "name");
     struct endpoint *e = endpoint_find(q, name);
+    const char *tenant = tenant_of(args);
     json_int_t version = json_integer_value(json_object_get(args, "version"));
     struct managed_row row;
 
-    if (!e || !endpoint_is_configured(e)) {
+    if (!e || !endpoint_is_configured(e) ||
+        !tenant_has_endpoint(q, tenant, e->id)) {
         endpoint_unknown(q, name, why);
         return NULL;
     }
@@ -262,11 +340,11 @@ static void change_end(struct changing *c)
 }
 
 static bool write_change(struct sequencer *q, struct endpoint *e,
-                         struct changing *c, char why[200])
+                         struct changing *c, bool tenant, char why[200])
 {
     char what[300];
 
-    if (!is_good(q, e->name, c->doc, NULL, why))
+    if (!is_good(q, e->name, c->doc, tenant, NULL, why))
         return false;
     if (managed_write(q, e, &c->row, c->doc, what))
         return true;
@@ -280,15 +358,17 @@ json_t *managed_change_command(void *self, json_t *args, char why[200])
     struct endpoint *e = named(q, args, why);
     json_t *patch = settings_in(args), *out = NULL;
     const json_t *description = json_object_get(args, "description");
-    struct changing c;
+    const char *tenant = tenant_of(args);
+    struct changing c = {.doc = NULL};
 
-    if (e && change_begin(q, e, &c, why)) {
+    if (e && confine(patch, tenant, why) && change_begin(q, e, &c, why) &&
+        (!tenant || keeps_headers(c.doc, patch, why))) {
         if (description)
             c.row.description = text_in(args, "description");
         if (json_object_get(patch, "signing_secrets"))
             c.row.retire_ms = 0;
         endpoint_document_patch(c.doc, patch);
-        if (write_change(q, e, &c, why)) {
+        if (write_change(q, e, &c, tenant, why)) {
             note(q, e, "changed");
             log_info(NULL, "an endpoint was changed", LS("endpoint", e->name),
                      LI("version", c.row.version),
@@ -331,7 +411,7 @@ json_t *managed_rotate_command(void *self, json_t *args, char why[200])
         json_array_remove(all, json_array_size(all) - 1);
     c.row.retire_ms = json_array_size(all) > 1 ? q->d.loop.now_ms + overlap_ms
                                                : 0;
-    if (write_change(q, e, &c, why)) {
+    if (write_change(q, e, &c, false, why)) {
         note(q, e, "its signing secret was rotated");
         log_info(NULL, "the signing secret of an endpoint was rotated",
                  LS("endpoint", e->name),

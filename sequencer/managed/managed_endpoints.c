@@ -47,7 +47,8 @@ struct managed {
     bool sealing;     /* there may be rows after it */
     int64_t resealed; /* since the configuration changed */
     stmt *all, *one, *add, *set, *drop, *page, *page_in, *count_in, *retired,
-        *postpone, *resealable;
+        *postpone, *resealable, *deleted, *workspace, *count_deleted,
+        *forget_deleted;
 };
 
 struct managed *managed_open(struct db *db)
@@ -75,6 +76,19 @@ struct managed *managed_open(struct db *db)
             "retire_ms <= ? ORDER BY retire_ms LIMIT 1");
     m->postpone = db_prepare(db, "UPDATE managed_endpoints SET retire_ms = ?2 "
                                  "WHERE id = ?1 AND retire_ms > 0");
+    m->deleted = db_prepare(db, "INSERT OR REPLACE INTO deleted_endpoints(id, "
+                                "workspace, deleted_ms) "
+                                "SELECT id, workspace, ?2 FROM "
+                                "managed_endpoints WHERE id = ?1 AND workspace "
+                                "<> ''");
+    m->workspace = db_prepare(
+        db, "SELECT workspace FROM managed_endpoints WHERE id = ?1 UNION ALL "
+            "SELECT workspace FROM deleted_endpoints WHERE id = ?1");
+    m->count_deleted = db_prepare(
+        db, "SELECT count(*) FROM deleted_endpoints WHERE workspace = ? AND "
+            "deleted_ms > ?");
+    m->forget_deleted = db_prepare(db, "DELETE FROM deleted_endpoints WHERE id "
+                                       "NOT IN (SELECT id FROM endpoints)");
     m->resealable = db_prepare(
         db, "SELECT secrets_key, id FROM managed_endpoints WHERE secrets_key "
             "<> '' AND (secrets_key, id) > (?, ?) ORDER BY secrets_key, id "
@@ -414,6 +428,9 @@ void managed_delete(struct sequencer *q, struct endpoint *e)
 {
     struct managed *m = q->managed;
 
+    bind_i64(m->deleted, 1, e->id);
+    bind_i64(m->deleted, 2, q->d.loop.now_ms);
+    db_run(m->db, m->deleted);
     bind_i64(m->drop, 1, e->id);
     db_run(m->db, m->drop);
     unsubscribe(q, e);
@@ -448,6 +465,33 @@ int64_t managed_in_workspace(struct sequencer *q, const char *workspace,
     bind_text(q->managed->count_in, 1, workspace);
     bind_i64(q->managed->count_in, 2, max);
     return db_number(q->managed->db, q->managed->count_in, 0);
+}
+
+char *managed_workspace(struct sequencer *q, int64_t endpoint)
+{
+    struct managed *m = q->managed;
+    char *workspace = NULL;
+
+    bind_i64(m->workspace, 1, endpoint);
+    if (db_step(m->db, m->workspace) && *col_text(m->workspace, 0))
+        workspace = gr_strdup(col_text(m->workspace, 0));
+    db_done(m->workspace);
+    return workspace;
+}
+
+int64_t managed_deleted_since(struct sequencer *q, const char *workspace,
+                              int64_t since_ms)
+{
+    struct managed *m = q->managed;
+
+    bind_text(m->count_deleted, 1, workspace);
+    bind_i64(m->count_deleted, 2, since_ms);
+    return db_number(m->db, m->count_deleted, 0);
+}
+
+void managed_forget_deleted(struct sequencer *q)
+{
+    db_run(q->managed->db, q->managed->forget_deleted);
 }
 
 /* ---- what follows from time ---- */

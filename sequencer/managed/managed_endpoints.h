@@ -93,6 +93,14 @@ int64_t managed_forget_workspace(struct sequencer *q, const char *workspace,
 /* The next ones of this workspace, or of all (""), above the id `after`. Returns how many. */
 int managed_page(struct sequencer *q, const char *workspace, int64_t after,
                  int max, int64_t *ids);
+/* The workspace of an endpoint that was made at run time for only one, also if it was deleted since:
+ * then tokens of the workspace see it, and its deliveries. The caller's; NULL: it has none. */
+char *managed_workspace(struct sequencer *q, int64_t endpoint);
+/* How many that belonged to the workspace were deleted after this time. */
+int64_t managed_deleted_since(struct sequencer *q, const char *workspace,
+                              int64_t since_ms);
+/* After rows of `endpoints` were deleted. */
+void managed_forget_deleted(struct sequencer *q);
 int64_t managed_in_workspace(struct sequencer *q, const char *workspace,
                              int64_t max);
 

@@ -8,6 +8,7 @@
 #include "store.h"
 #include "store_order.h"
 #include "store_search.h"
+#include "tenants.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 struct trace {
     struct sequencer *q;
     char *event_id;
+    const char *tenant; /* only its endpoints, and no names of others */
     json_t *timeline;
     json_t *tried; /* the part of it about attempts, appended at the end */
     json_t *deliveries;
@@ -243,6 +245,14 @@ static bool was_buffered(const struct event_row *e)
             strncmp(e->note, "held back for ", 14) == 0);
 }
 
+static void add_number(struct trace *t, const struct event_row *e)
+{
+    if (e->status == EVENT_ROUTED && e->sequence)
+        add_line(t, routed_ms(e),
+                 "sequenced: number %llu of workspace %s, type %s",
+                 (unsigned long long)e->sequence, e->workspace, e->type);
+}
+
 static void add_event_itself(struct trace *t, const struct event_row *e)
 {
     int64_t at_ms = routed_ms(e);
@@ -265,9 +275,8 @@ static void add_event_itself(struct trace *t, const struct event_row *e)
         add_line(t, at_ms, "ignored: %s", e->reason);
     else if (e->status == EVENT_ROUTED && !e->sequence)
         add_line(t, at_ms, "made here: %s", e->type);
-    else if (e->status == EVENT_ROUTED)
-        add_line(t, at_ms, "sequenced: number %llu of workspace %s, type %s",
-                 (unsigned long long)e->sequence, e->workspace, e->type);
+    else
+        add_number(t, e);
 }
 
 /* ---- endpoints ---- */
@@ -440,6 +449,9 @@ static void on_delivery(void *arg, const struct delivery *d,
 {
     struct trace *t = arg;
 
+    t->count++;
+    if (!tenant_has_endpoint(t->q, t->tenant, d->endpoint))
+        return;
     t->endpoint = endpoint;
     t->attempts = json_array();
     store_attempts(t->q->store, d->event, d->endpoint, on_attempt, t);
@@ -458,7 +470,6 @@ static void on_delivery(void *arg, const struct delivery *d,
             json_time(d->status < DELIVERY_DELIVERED ? d->next_ms : 0), "retry",
             choice_json(t->q, endpoint_by_id(t->q, d->endpoint),
                         d->retry_choice)));
-    t->count++;
 }
 
 /* ---- requests of several events ---- */
@@ -495,10 +506,12 @@ static json_t *request_of(struct sequencer *q, int64_t event)
 
 /* ---- one event ---- */
 
-static json_t *trace_row(struct sequencer *q, const struct event_row *e)
+static json_t *trace_row(struct sequencer *q, const struct event_row *e,
+                         const char *tenant)
 {
     struct trace t = {.q = q,
                       .event_id = gr_strdup(e->id),
+                      .tenant = tenant,
                       .timeline = json_array(),
                       .deliveries = json_array(),
                       .tried = json_array()};
@@ -507,11 +520,17 @@ static json_t *trace_row(struct sequencer *q, const struct event_row *e)
 
     if (e->status == EVENT_SPLIT)
         store_parts(q->store, e->n, on_part, &parts);
-    out = event_json(e,
-                     parts.ended ? store_event_end(q->store, e->n) : END_OPEN);
-    add_event_itself(&t, e);
+    out = tenant ? event_json_of_tenant(e, store_event_end(q->store, e->n))
+                 : event_json(e, parts.ended ? store_event_end(q->store, e->n)
+                                             : END_OPEN);
+    if (tenant)
+        add_number(&t, e);
+    else
+        add_event_itself(&t, e);
     deliveries_of_event(q->deliveries, e->n, on_delivery, &t);
-    if (e->status == EVENT_ROUTED && !t.count)
+    if (tenant)
+        ; /* how it was routed names endpoints of others */
+    else if (e->status == EVENT_ROUTED && !t.count)
         add_line(&t, routed_ms(e),
                  "no endpoint is subscribed to it: done%s%s%s",
                  *e->reason ? " (" : "", e->reason, *e->reason ? ")" : "");
@@ -592,16 +611,20 @@ json_t *event_trace(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
     const char *id = json_string_value(json_object_get(args, "id"));
+    const char *tenant = tenant_of(args);
     struct matches m = {.q = q, .list = json_array()};
     struct event_row e = {0};
     json_t *out = NULL;
 
-    if (store_event_by_id(q->store, wire_text(id), &e)) {
-        out = trace_row(q, &e);
+    if (store_event_by_id(q->store, wire_text(id), &e) &&
+        tenant_has_event(tenant, &e)) {
+        out = trace_row(q, &e, tenant);
+    } else if (tenant) {
+        control_fail(why, CONTROL_NOT_FOUND, "no event has this id");
     } else {
         store_by_provider_id(q->search, id, on_match, &m);
         if (json_array_size(m.list) == 1 && store_event(q->store, m.n, &e))
-            out = trace_row(q, &e);
+            out = trace_row(q, &e, NULL);
         else if (json_array_size(m.list) > 1)
             out = json_pack("{s:O}", "matches", m.list);
         else

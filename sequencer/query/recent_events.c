@@ -4,9 +4,11 @@
  * before. */
 #include "event.h"
 #include "json_text.h"
+#include "managed_endpoints.h"
 #include "search.h"
 #include "sequencer.h"
 #include "store_search.h"
+#include "tenants.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +39,25 @@ static json_t *facts_of(struct sequencer *q, const json_t *ids)
     return out;
 }
 
+static json_t *owners_of(struct sequencer *q, const json_t *endpoints)
+{
+    json_t *out = json_array(), *name;
+    size_t i;
+
+    json_array_foreach(endpoints, i, name)
+    {
+        const struct endpoint *e = endpoint_find(q, json_string_value(name));
+        char *workspace = e ? managed_workspace(q, e->id) : NULL;
+
+        if (workspace)
+            json_array_append_new(out, json_pack("{s:O,s:o}", "endpoint", name,
+                                                 "workspace",
+                                                 json_text_of(workspace)));
+        free(workspace);
+    }
+    return out;
+}
+
 json_t *events_recent(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
@@ -44,7 +65,7 @@ json_t *events_recent(void *self, json_t *args, char why[200])
     int64_t last = store_event_below(q->search, INT64_MAX),
             from = after ? strtoll(after, NULL, 10) : last;
     bool skipped = from < last - RECENT_MAX;
-    json_t *list = json_array();
+    json_t *list = json_array(), *hidden = json_array();
     struct event_row e;
     char text[24];
 
@@ -55,12 +76,15 @@ json_t *events_recent(void *self, json_t *args, char why[200])
         while (store_events_next(q->search, &e)) { /* newest first */
             json_array_insert_new(
                 list, 0, event_json(&e, store_event_end(q->store, e.n)));
+            if (!tenant_has_event(e.workspace, &e))
+                json_array_append_new(hidden, json_string(e.id));
             event_fini(&e);
         }
         store_events_done(q->search);
     }
     snprintf(text, sizeof text, "%" PRId64, last);
-    return json_pack("{s:o,s:s,s:b,s:o}", "events", list, "last", text,
-                     "skipped", (int)skipped, "of",
-                     facts_of(q, json_object_get(args, "ids")));
+    return json_pack(
+        "{s:o,s:s,s:b,s:o,s:o,s:o}", "events", list, "last", text, "skipped",
+        (int)skipped, "of", facts_of(q, json_object_get(args, "ids")), "owners",
+        owners_of(q, json_object_get(args, "endpoints")), "hidden", hidden);
 }

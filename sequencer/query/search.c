@@ -6,6 +6,7 @@
 #include "json_text.h"
 #include "search_filters.h"
 #include "store_search.h"
+#include "tenants.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,8 @@ enum {
 
 struct query {
     const char *workspace, *source, *type, *endpoint, *status;
-    int64_t only; /* the endpoint's id */
+    const char *tenant; /* only what belongs to it; NULL: all */
+    int64_t only;       /* the endpoint's id */
     int64_t since_ms, until_ms, limit;
     struct filter_query filters;
     /* Continue below (event, endpoint_id). */
@@ -73,6 +75,7 @@ static bool read_query(struct query *w, json_t *args, char why[200])
         .type = text_arg(args, "type"),
         .endpoint = text_arg(args, "endpoint"),
         .status = text_arg(args, "status"),
+        .tenant = tenant_of(args),
         .since_ms = number_arg(args, "since_ms", 0),
         .until_ms = number_arg(args, "until_ms", INT64_MAX),
         .limit = number_arg(args, "limit", LIMIT_USUAL),
@@ -85,6 +88,8 @@ static bool read_query(struct query *w, json_t *args, char why[200])
     add_to_query(w, FILTER_SOURCE, w->source);
     add_to_query(w, FILTER_TYPE, w->type);
     add_to_query(w, FILTER_WORKSPACE, w->workspace);
+    if (w->tenant)
+        filter_query_add(&w->filters, FILTER_WORKSPACE, w->tenant);
     if (!before || (sscanf(before, "%" SCNd64 ".%" SCNd64 ".%" SCNd64 "%n",
                            &w->event, &w->endpoint_id, &w->min, &end) == 3 &&
                     end > 0 && !before[end]))
@@ -167,16 +172,17 @@ static void add_event(struct sequencer *q, const struct query *w,
 {
     enum event_end end;
 
-    if (!takes(w->source, e->source) || !takes(w->type, e->type) ||
-        !takes(w->workspace, e->workspace) || e->received_ms < w->since_ms ||
-        e->received_ms >= w->until_ms)
+    if (!tenant_has_event(w->tenant, e) || !takes(w->source, e->source) ||
+        !takes(w->type, e->type) || !takes(w->workspace, e->workspace) ||
+        e->received_ms < w->since_ms || e->received_ms >= w->until_ms)
         return;
     if (w->endpoint &&
         (!w->only || !delivery_exists(q->deliveries, e->n, w->only)))
         return;
     end = store_event_end(q->store, e->n);
     if (!w->status || strcmp(w->status, event_status_name(e, end)) == 0)
-        json_array_append_new(list, event_json(e, end));
+        json_array_append_new(list, w->tenant ? event_json_of_tenant(e, end)
+                                              : event_json(e, end));
 }
 
 /* false: the response is complete. */
@@ -233,6 +239,8 @@ static bool ask_endpoint(struct sequencer *q, struct query *w)
     if (!w->endpoint || strchr(w->endpoint, '*'))
         return true;
     e = endpoint_find(q, w->endpoint);
+    if (e && !tenant_has_endpoint(q, w->tenant, e->id))
+        e = NULL;
     w->only = e ? e->id : 0;
     if (e)
         filter_query_add_endpoint(&w->filters, e->id);
@@ -304,7 +312,8 @@ static bool is_match(const struct query *w, const struct found_row *r)
                            : strcmp(w->status,
                                     delivery_status_name(r->status)) == 0);
 
-    return has_status && takes(w->endpoint, r->endpoint) &&
+    return has_status && (!w->tenant || strcmp(w->tenant, r->workspace) == 0) &&
+           takes(w->endpoint, r->endpoint) &&
            takes(w->workspace, r->workspace) && takes(w->source, r->source) &&
            takes(w->type, r->type) && r->received_ms >= w->since_ms &&
            r->received_ms < w->until_ms;
@@ -339,7 +348,7 @@ static bool look_at_deliveries(struct sequencer *q, struct query *w, bool dead,
         w->looked++;
         w->event = r.event;
         w->endpoint_id = r.endpoint_id;
-        if (is_match(w, &r))
+        if (is_match(w, &r) && tenant_has_endpoint(q, w->tenant, r.endpoint_id))
             json_array_append_new(list, row_json(&r));
     }
     store_walk_done(q->search);

@@ -25,7 +25,7 @@ enum filter_kind {
 
 /* What a search looks for. */
 struct filter_query {
-    struct key names[4];
+    struct key names[5];
     int count;
     int64_t since_ms, until_ms; /* the latter is not included */
 };

@@ -10,6 +10,7 @@
 #include "store.h"
 #include "store_lanes.h"
 #include "tally.h"
+#include "tenants.h"
 #include "trouble.h"
 #include <math.h>
 #include <stdio.h>
@@ -302,6 +303,7 @@ json_t *endpoints_show(void *self, json_t *args, char why[200])
     json_int_t limit = number_of(args, "limit"), looked = 0;
     size_t halts = 0;
     json_t *list, *next = json_null(), *e;
+    const char *tenant = tenant_of(args);
     const struct endpoint *is;
     int64_t after;
 
@@ -314,6 +316,9 @@ json_t *endpoints_show(void *self, json_t *args, char why[200])
     list = json_array();
     if (!limit)
         limit = LIMIT_USUAL;
+    if (tenant && workspace && strcmp(tenant, workspace) != 0)
+        return json_pack("{s:o,s:o}", "endpoints", list, "next", next);
+    workspace = tenant ? tenant : workspace;
     while ((is = next_of(q, workspace, after)) != NULL) {
         if ((json_int_t)json_array_size(list) >= limit || looked >= LOOK_MAX ||
             halts >= HALTS_MAX) {

@@ -24,9 +24,9 @@ class Pipeline:
     """The rig with its sources, endpoints and rules, and fresh targets for acts: each call of a method
     makes another one."""
 
-    def __init__(self, test, **how):
-        self.rig = rig = test.rig({"console": {"tokens": [TOKEN]}, "secrets_key": SECRETS_KEY},
-                                  console=True, **how)
+    def __init__(self, test, settings=None, **how):
+        self.rig = rig = test.rig({"console": {"tokens": [TOKEN]}, "secrets_key": SECRETS_KEY,
+                                   **(settings or {})}, console=True, **how)
         self.count = itertools.count()
         rig.config["sources"].append({
             "name": "ledger", "provider": "custom", "secrets": [LEDGER_KEY],

@@ -137,7 +137,7 @@ static char *read_at(const char *method, const char *path, const char *query,
     routes_match(routes, method, path, &m);
     assert_non_null(m.command);
     args = arguments_read(
-        &m, query, body != NULL,
+        &m, "tok_1", query, body != NULL,
         (struct bytes){body ? body : "", body ? strlen(body) : 0}, NOW, &wrong);
     text = args ? json_dumps(args, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     json_decref(args);
@@ -249,7 +249,7 @@ static void test_wrong_body(void **state)
 static void test_cursors(void **state)
 {
     json_t *next = json_string("1700000000000.123?>~\xc3\xbf");
-    char *cursor = cursor_write(next);
+    char *cursor = cursor_write(next, "tok_1");
     char *query = gr_printf("cursor=%s", cursor);
 
     (void)state;
@@ -258,13 +258,23 @@ static void test_cursors(void **state)
     json_decref(next);
     free(cursor);
     free(query);
-    assert_null(cursor_write(NULL));
-    assert_null(cursor_write(json_null()));
+    assert_null(cursor_write(NULL, "tok_1"));
+    assert_null(cursor_write(json_null(), "tok_1"));
     refused(QUERY("cursor="), "cursor", "next_cursor");
     refused(QUERY("cursor=%25"), "cursor", "next_cursor");
     refused(QUERY("cursor=bnVsbA"), "cursor", "next_cursor"); /* null */
-    refused(QUERY("cursor=NQ"), "cursor", "next_cursor");     /* 5 */
-    refused(QUERY("cursor=eA"), "cursor", "next_cursor");     /* x */
+    next = json_string("1700000000000.123");
+    cursor = cursor_write(next, "tok_2"); /* another token's */
+    query = gr_printf("cursor=%s", cursor);
+    refused(QUERY(query), "cursor", "next_cursor");
+    free(query);
+    query = gr_printf("cursor=%s", strchr(cursor, '.') + 1);
+    refused(QUERY(query), "cursor", "next_cursor");
+    json_decref(next);
+    free(cursor);
+    free(query);
+    refused(QUERY("cursor=NQ"), "cursor", "next_cursor"); /* 5 */
+    refused(QUERY("cursor=eA"), "cursor", "next_cursor"); /* x */
     query = gr_alloc(13100);
     memcpy(query, "cursor=", 7);
     memset(query + 7, 'A', 13000);
