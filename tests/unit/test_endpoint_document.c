@@ -264,8 +264,17 @@ static void a_tenant_may_not_open_the_guard(void **state)
     refuse(json("{" URL ",\"tls\":{}}"), true, "tls", "token of a workspace");
     refuse(json("{" URL ",\"max_in_flight\":11}"), true, "max_in_flight",
            "at most 10");
+    refuse(json("{" URL ",\"retry_policy\":\"hasty\"}"), true, "retry_policy",
+           "token of a workspace");
+    refuse(json("{" URL ",\"forward_headers\":[\"x-a\"]}"), true,
+           "forward_headers", "token of a workspace");
+    refuse(json("{" URL ",\"where\":{\"header:X-Token\":\"a\"}}"), true,
+           "where", "headers");
+    refuse(json("{" URL ",\"timeout\":\"5m\"}"), true, "timeout", "at most");
+    refuse(json("{" URL ",\"disable_after\":\"6d\"}"), true, "disable_after",
+           "at most 5d");
     e = read_doc(json("{" URL ",\"max_in_flight\":10,"
-                      "\"retry_policy\":\"hasty\"}"),
+                      "\"where\":{\"json:/a\":\"b\"}}"),
                  true, field, why);
     assert_non_null(e);
     endpoint_document_free(e);
