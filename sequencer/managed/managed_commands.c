@@ -118,7 +118,7 @@ static bool has_space(struct sequencer *q, const char *tenant, char why[200])
     return false;
 }
 
-/* An operator may have given it headers with secrets: whoever changes the URL writes them again, so
+/* An operator may have given it headers with secrets: a change of the URL has to have them again, so
  * that they do not reach another server. */
 static bool keeps_headers(const json_t *was, const json_t *patch, char why[200])
 {

@@ -102,10 +102,36 @@ class Document(RigTest):
     # CPython 3.11 raises this now and then in ast.parse(), which hypothesis calls.
     PYTHON_MISTAKE = "SystemError: AST constructor recursion depth mismatch"
 
-    def requests(self, rig, url, seed):
+    @unittest.skipUnless(SCHEMATHESIS.exists(),
+                         "schemathesis is not installed (tools/deps test)")
+    def test_random_requests_of_a_workspace_get_nothing_of_others(self):
+        """P11"""
+        rig = self.rig({"console": {"tokens": [TOKEN]}, "tenants": {"requests": "10000/s"},
+                        "secrets_key": base64.b64encode(bytes(32)).decode()}, console=True)
+        rig.start()
+        for name in ("wsalpha", "wsbravo"):
+            event = rig.accept(rig.plane_body(workspace=name))
+            rig.receiver.wait(event)
+            rig.ask("sequencer", "endpoint_create", url="https://example.com/",
+                    description=name, workspaces=[name], types=["nothing"])
+        token = rig.cli("tokens", "create", "bravo", "--role", "workspace", "--workspace",
+                        "wsbravo")[0]["token"]
+        url = f"http://127.0.0.1:{rig.console_port}/api/v1/openapi.json"
+        done = self.requests(rig, url, SEED, token, max(1, EXAMPLES // 5), "--checks",
+                             "not_a_server_error,status_code_conformance,"
+                             "response_schema_conformance", "--report", "har",
+                             "--report-har-path", "requests.har")
+        if self.PYTHON_MISTAKE not in done.stdout:
+            self.assertEqual(done.returncode, 0, done.stdout[-20000:])
+        report = json.loads((rig.folder / "requests.har").read_text())["log"]["entries"]
+        self.assertGreater(len(report), 100)
+        for entry in report:
+            self.assertNotIn("wsalpha", entry["response"]["content"].get("text", ""))
+
+    def requests(self, rig, url, seed, token=TOKEN, examples=EXAMPLES, *more):
         return subprocess.run(
-            [SCHEMATHESIS, "run", url, "--header",
-             f"Authorization: Bearer {TOKEN}", "--max-examples", str(EXAMPLES),
+            [SCHEMATHESIS, "run", url, *more, "--header",
+             f"Authorization: Bearer {token}", "--max-examples", str(examples),
              "--seed", str(seed), "--workers", "1", "--no-color",
              # Its response does not end; flow/test_stream has its requests.
              "--exclude-path", "/stream",

@@ -44,6 +44,8 @@ class Examples(RigTest):
         made, code = rig.cli("tokens", "create", "examples", "--role", "admin")
         self.assertEqual(code, 0, made)
         other, _ = rig.cli("tokens", "create", "goes", "--role", "viewer")
+        mine, _ = rig.cli("tokens", "create", "acme-1", "--role", "workspace", "--workspace",
+                          "acme")
         rig.post(b"{}", headers={"X-Plane-Signature": "wrong"})
         dead_letter, = rig.ask("dlqd", "dlq")["dead_letters"]
         reject, *_ = rig.ask("ingress", "rejects")["rejects"]
@@ -53,6 +55,7 @@ class Examples(RigTest):
         env = {"PATH": "/usr/bin:/bin", "TOKEN": made["token"], "event": event,
                "api": f"http://127.0.0.1:{rig.console_port}/api/v1",
                "auth": f"Authorization: Bearer {made['token']}",
+               "mine": f"Authorization: Bearer {mine['token']}",
                "json": "Content-Type: application/json",
                "dead_letter": dead_letter["id"], "reject": reject["id"],
                "token_id": other["id"], "job": job["id"],

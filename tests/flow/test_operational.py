@@ -220,10 +220,17 @@ class Operational(RigTest):
             rig.ask("sequencer", "endpoint_create", sources=["grapnel"],
                     url=rig.receiver.url(f"/{name}"), allow_private=True,
                     workspaces=[name])
+        own = rig.ask("sequencer", "endpoint_create", url=rig.receiver.url("/own"),
+                      allow_private=True, workspaces=["acme"])["name"]
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}]},
+                           {"path": "/own", "responses": [{"status": 400}]})
         rig.accept(rig.plane_body("acme"))
         self.wait_got(rig, "delivery.dead", path="/acme")
         rig.settle()
         self.assertEqual(self.got(rig, "/globex"), {})
+        # The tokens of the workspace read what it gets: nothing about the operator's endpoints.
+        self.assertEqual({r.json()["data"]["endpoint"] for r in rig.receiver.requests("/acme")},
+                         {own})
 
     def test_check_refuses_the_name_and_knows_the_source(self):
         rig = self.with_ops()

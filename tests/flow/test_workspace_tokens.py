@@ -1,4 +1,4 @@
-"""Tokens of workspaces: every route of the API with the token of the workspace, with that of another
+"""P11, tokens of workspaces: every route of the API with the token of the workspace, with that of another
 workspace, and without a declaration that permits it; and the ways in which a customer could try to
 reach what belongs to others. A new route that is open to workspaces and has no example here fails."""
 
