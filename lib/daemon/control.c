@@ -12,6 +12,10 @@ enum {
     CONTROL_VERSION = 1,
     REQUEST_MAX_BYTES = 1024 * 1024,
     PER_TURN = 16,
+    /* Requests have this part of a turn, however long its messages took: a turn ends with an
+     * fsync, and one request for each of them would be too few. */
+    REQUESTS_US = 2000,
+    REQUESTS_MAX_US = 5000,
     TABLES_MAX = 5, /* ping, of every daemon, audit, jobs, and of the process */
 };
 
@@ -556,15 +560,31 @@ static bool take(struct control *c)
     return true;
 }
 
-bool control_work(struct control *c, const struct loop *loop)
+static bool take_some(struct control *c, const struct loop *loop)
 {
-    c->now_ms = loop->now_ms;
-    end_later(c);
+    int64_t until_us = mono_us() + REQUESTS_US;
+
     do {
         if (!take(c))
             return false;
-    } while (c->ready_count < PER_TURN && !loop_spent(loop));
+    } while (c->ready_count < PER_TURN &&
+             (!loop_spent(loop) || mono_us() < until_us));
     return true;
+}
+
+bool control_work(struct control *c, struct loop *loop)
+{
+    int64_t began_us;
+    bool more;
+
+    c->now_ms = loop->now_ms;
+    end_later(c);
+    began_us = mono_us();
+    more = take_some(c, loop);
+    loop->requests_us = mono_us() - began_us;
+    if (loop->requests_us > REQUESTS_MAX_US)
+        loop->requests_us = REQUESTS_MAX_US;
+    return more;
 }
 
 /* ---- client ---- */

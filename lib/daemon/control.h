@@ -60,9 +60,9 @@ void control_expect(const struct control *c, const char *process);
 void control_close(struct control *c);
 zsock_t *control_socket(struct control *c);
 
-/* Inside the transaction: handles requests, at least one, until the turn is spent, so that
+/* Inside the transaction: handles requests until the turn is spent, and for 2 ms in any case, so that
  * queries do not delay peers that wait for its commit. true: there are more. */
-bool control_work(struct control *c, const struct loop *loop);
+bool control_work(struct control *c, struct loop *loop);
 /* The turn was rolled back: its requests get the error "the disk is full", but for those
  * whose effect is not in the database. */
 void control_undo(struct control *c);

@@ -71,7 +71,7 @@ bool loop_ready(const struct loop *l, int w)
 
 bool loop_spent(const struct loop *l)
 {
-    return mono_us() - l->turn_us > TURN_US;
+    return mono_us() - l->turn_us > TURN_US + l->requests_us;
 }
 
 static void wait_for(struct loop *l, int ms)

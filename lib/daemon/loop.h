@@ -47,7 +47,10 @@ struct loop {
      * long, a wait that lasted longer than asked for (stopped, swapped out, a closed
      * laptop). Use it to judge the silence of peers: their frames may be waiting. */
     int64_t awake_ms;
-    int64_t turn_us;   /* start of this turn's work, mono_us() */
+    int64_t turn_us; /* start of this turn's work, mono_us() */
+    /* How long requests of the control socket took in the turn before. Messages may take so much
+     * longer in this turn: reads must not take time from deliveries. */
+    int64_t requests_us;
     int64_t commit_us; /* how long its commit took; -1: it had no rows */
     int64_t
         disk_ms; /* mono: when the loop began to wait for the disk; 0: it does not wait */
