@@ -39,6 +39,7 @@ const struct command_spec command_stats_read = {
     .args = endpoint_stats_args,
     .reply = OBJECT("reply", endpoint_throttled_stats_fields, ""),
     .role = ROLE_VIEWER,
+    .tenant = TENANT_ENDPOINT,
     .routes = {{"GET", "/endpoints/{name}/stats"}},
 };
 

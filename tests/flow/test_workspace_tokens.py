@@ -87,6 +87,7 @@ OPEN = {
     "POST /endpoints": lambda w: ({}, {"url": "https://example.com/", "types": ["nothing"],
                                       "workspaces": [w.name]}),
     "GET /endpoints/{name}": lambda w: ({"name": w.hook}, None),
+    "GET /endpoints/{name}/stats": lambda w: ({"name": w.hook}, None),
     "PATCH /endpoints/{name}": lambda w: ({"name": w.endpoint()}, {"timeout": "9s"}),
     "DELETE /endpoints/{name}": lambda w: ({"name": w.endpoint()}, None),
     "POST /endpoints/{name}/rotate-secret": lambda w: ({"name": w.endpoint()}, {}),
