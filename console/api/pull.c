@@ -13,6 +13,7 @@ enum {
     /* Takes that wait; other requests need connections, too. */
     WAITING_MAX = 48,
     WAITING_OF_TOKEN = 16,
+    WAITING_OF_TENANTS = 24, /* operators get the others */
     /* While no deliverer has the endpoint: it may be about to get one. */
     AGAIN_MS = 100,
     PATIENCE_MS = 2000,
@@ -46,13 +47,14 @@ static bool may_wait(struct api_request *r)
 {
     int64_t tenant_max = r->api->daemon->settings->tenants.takes;
     const struct api_request *other;
-    int all = 0, of_token = 0, of_tenant = 0;
+    int all = 0, of_token = 0, of_tenant = 0, of_tenants = 0;
 
     TAILQ_FOREACH(other, &r->api->all, link)
     if (other->command == &command_pull_take && other != r &&
         !other->responded && other->args && wait_ms_of(other) > 0) {
         all++;
         of_token += strcmp(other->actor.owner, r->actor.owner) == 0;
+        of_tenants += api_is_tenant(other);
         of_tenant += api_is_tenant(r) &&
                      strcmp(other->actor.workspace, r->actor.workspace) == 0;
     }
@@ -64,6 +66,8 @@ static bool may_wait(struct api_request *r)
                  (long long)tenant_max);
         return false;
     }
+    if (api_is_tenant(r) && of_tenants >= WAITING_OF_TENANTS)
+        all = WAITING_MAX;
     if (all < WAITING_MAX && of_token < WAITING_OF_TOKEN)
         return true;
     web_add_header(r->web, "Retry-After", "1");

@@ -90,7 +90,9 @@ void stream_begin(struct api_request *r)
         return;
     case LIVE_FULL:
         web_add_header(r->web, "Retry-After", "10");
-        api_fail(r, WEB_BUSY, NULL, "there are 100 streams: close one");
+        api_fail(
+            r, WEB_BUSY, NULL,
+            "there are too many streams: at most 100, and 50 of workspaces");
         return;
     case LIVE_TENANT_FULL:
         web_add_header(r->web, "Retry-After", "10");

@@ -10,6 +10,7 @@
 enum {
     WORKSPACES_MAX = 1024,
     TESTS_AT_ONCE = 3,
+    CHANGES_AT_ONCE = 60,
     ID_BYTES = EVENT_ID_BYTES - 4
 };
 
@@ -18,7 +19,7 @@ enum {
 struct limited {
     char workspace[TOKEN_WORKSPACE_MAX_BYTES + 1]; /* "": the entry is free */
     int64_t used_us;
-    struct bucket requests, tests;
+    struct bucket requests, tests, changes;
 };
 
 struct tenant_limits {
@@ -88,6 +89,13 @@ static bool is_rare_enough(struct api_request *r)
 
     return is_slow_enough(r, &l->requests, &s->tenants.requests, 1000000,
                           now_us, "requests") &&
+           /* The audit keeps a bounded number of rows: a customer must not fill it. */
+           (!(r->command->flags & COMMAND_ACTS) ||
+            r->command->flags & COMMAND_FREQUENT ||
+            is_slow_enough(r, &l->changes, &s->tenants.changes,
+                           (CHANGES_AT_ONCE - 1) *
+                               rate_interval_us(&s->tenants.changes),
+                           now_us, "changes")) &&
            (r->command != &command_endpoint_test ||
             is_slow_enough(r, &l->tests, &s->tenants.tests,
                            (TESTS_AT_ONCE - 1) *

@@ -14,6 +14,7 @@
 enum {
     STREAMS_MAX = 100,
     OF_TOKEN_MAX = 10,
+    OF_TENANTS_MAX = 50, /* operators get the others */
     BUFFER_MAX_BYTES = 64 * 1024,
     LINES_MAX_BYTES = 4096, /* beside items */
     RING_MAX_ITEMS = 2000,
@@ -246,16 +247,19 @@ enum live_refusal live_join(struct live *l, struct web_request *web,
                             struct live_stream **out)
 {
     struct live_stream *s;
-    int of_token = 0, of_tenant = 0;
+    int of_token = 0, of_tenant = 0, of_tenants = 0;
 
     TAILQ_FOREACH(s, &l->streams, link)
     {
         of_token += strcmp(s->owner, actor->owner) == 0;
+        of_tenants += s->tenant != NULL;
         of_tenant += filter->tenant && s->tenant &&
                      strcmp(s->tenant, filter->tenant) == 0;
     }
     if (filter->tenant && of_tenant >= filter->tenant_max)
         return LIVE_TENANT_FULL;
+    if (filter->tenant && of_tenants >= OF_TENANTS_MAX)
+        return LIVE_FULL;
     if (l->count >= STREAMS_MAX || of_token >= OF_TOKEN_MAX)
         return l->count >= STREAMS_MAX ? LIVE_FULL : LIVE_TOKEN_FULL;
     l->mono_ms = mono_ms();

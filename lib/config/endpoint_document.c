@@ -13,6 +13,7 @@ enum {
     KEYS_MAX = 40,
     TENANT_PATTERNS = 50,
     TENANT_WHERE = 8,
+    TENANT_DOCUMENT_BYTES = 16 * 1024,
 };
 static const int64_t TENANT_DISABLE_MS = 5 * DAY_MS;
 
@@ -196,6 +197,8 @@ endpoint_document_read(const struct settings *settings, const char *id,
                        const json_t *doc, bool tenant, char field[128],
                        char why[300])
 {
+    const size_t max = tenant ? TENANT_DOCUMENT_BYTES
+                              : ENDPOINT_DOCUMENT_MAX_BYTES;
     struct reading r = {settings, tenant};
     struct conf_key keys[KEYS_MAX];
     const struct conf_section section = {
@@ -207,10 +210,9 @@ endpoint_document_read(const struct settings *settings, const char *id,
     struct conf *c;
     bool wrong;
 
-    if (json_dumpb(doc, NULL, 0, JSON_COMPACT) > ENDPOINT_DOCUMENT_MAX_BYTES) {
+    if (json_dumpb(doc, NULL, 0, JSON_COMPACT) > max) {
         *field = 0;
-        snprintf(why, 300, "the document is larger than %d KiB",
-                 ENDPOINT_DOCUMENT_MAX_BYTES / 1024);
+        snprintf(why, 300, "the document is larger than %zu KiB", max / 1024);
         return NULL;
     }
     document_keys(keys);

@@ -193,9 +193,12 @@ static const struct conf_key tenants_keys[] = {
         .max = 100),
     KEY(rate, settings, tenants.tests, "tests", "6/m",
         "the maximum rate of test events; three may come at once"),
-    KEY(rate, settings, tenants.requests, "requests", "50/s",
+    KEY(rate, settings, tenants.requests, "requests", "20/s",
         "the maximum rate of API requests; what a second permits may come at "
         "once"),
+    KEY(rate, settings, tenants.changes, "changes", "600/h",
+        "the maximum rate of changes, each of which leaves an audit row, and "
+        "with an Idempotency-Key a stored response; 60 may come at once"),
     {0},
 };
 

@@ -264,7 +264,7 @@ struct settings {
     } console;
     struct { /* what the tokens of one workspace may use together */
         int64_t endpoints, takes, streams;
-        struct rate tests, requests;
+        struct rate tests, requests, changes;
     } tenants;
     struct {
         char *key; /* NULL: the file state_dir/audit.key */

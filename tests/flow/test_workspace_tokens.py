@@ -18,7 +18,8 @@ from rig import RigTest, main, wait_for  # noqa: E402
 
 # The operator's endpoints, of which no customer hears.
 OPERATORS = re.compile(r"\b(crm|legal|slow|spare|inbox)\b")
-LIMITS = {"tenants": {"requests": "1000/s", "tests": "1000/s", "endpoints": 500, "streams": 8}}
+LIMITS = {"tenants": {"requests": "1000/s", "changes": "1000/s", "tests": "1000/s",
+                      "endpoints": 500, "streams": 8}}
 
 
 class Workspace:
@@ -398,7 +399,8 @@ class Tokens(Tenants):
 class Limits(Tenants):
     def test_a_workspace_is_limited_and_others_are_not(self):
         pipeline, alpha, bravo = self.two(tenants={
-            "requests": "1000/s", "tests": "1/h", "endpoints": 5, "streams": 1, "takes": 1})
+            "requests": "1000/s", "tests": "1/h", "endpoints": 5, "streams": 1, "takes": 1,
+            "changes": "1/h"})
         # Endpoints: those that were deleted today count.
         for _ in range(2):
             self.assertEqual(alpha.call("DELETE", f"/endpoints/{alpha.endpoint()}")[0], 200)
@@ -416,6 +418,13 @@ class Limits(Tenants):
         status, _, document = bravo.call("POST", f"/endpoints/{bravo.hook}/test", {})
         self.assertEqual(status, 200)
         self.assertEqual(document["response"]["headers"], "")
+
+        # 60 changes at once, refused ones too; reads and pulls go on.
+        answers = [alpha.call("PATCH", f"/endpoints/{bravo.hook}", {}) for _ in range(60)]
+        self.assertEqual({answers[0][0], answers[-1][0]}, {404, 429})
+        self.assertEqual(alpha.call("GET", "/endpoints")[0], 200)
+        self.assertEqual(alpha.call("POST", f"/pull/{alpha.pull}/take", {})[0], 200)
+        bravo.endpoint()
 
     def by_number(self, alpha, bravo):
         with contextlib.closing(self.stream(alpha)) as first:
