@@ -20,6 +20,7 @@
 #include "log.h"
 #include "managed_commands.h"
 #include "measure.h"
+#include "operational_archive.h"
 #include "operational_events.h"
 #include "replay.h"
 #include "results.h"
@@ -219,6 +220,9 @@ static const struct control_command commands[] = {
     {&command_workspace, show_workspace},
     {&command_workspaces, show_workspaces},
     {&command_alert_event, operational_alert},
+    {&command_operational_archive, operational_archive_list},
+    {&command_operational_request, operational_archive_show},
+    {&command_operational_resend, operational_archive_resend},
     {&command_workspace_erase, workspace_erase_ask},
     {&command_event_types, event_types_list},
     {&command_event_type, event_types_read},

@@ -83,6 +83,7 @@ struct sequencer {
     struct watermarks *watermarks;
     struct operational_events *operational;
     struct event_types *event_types;
+    struct operational_archive *operational_archive;
     struct workspaces workspaces;
     struct endpoint *endpoints; /* by id */
     size_t endpoint_count, endpoint_capacity;

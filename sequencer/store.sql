@@ -69,6 +69,15 @@ CREATE TABLE bodies (
 ) STRICT;
 CREATE INDEX bodies_head ON bodies(head) WHERE head <> 0;
 
+-- Headers and body of each operational event (operational_archive.h), which no ingress has. Deleted
+-- with the event's row.
+CREATE TABLE operational_bodies (
+  event       INTEGER PRIMARY KEY,
+  received_ms INTEGER NOT NULL,
+  headers     BLOB NOT NULL,
+  body        BLOB NOT NULL
+) STRICT;
+
 -- Headers that several events have word for word, because one request or connection brought
 -- them all. A row is deleted with the last body that refers to it.
 CREATE TABLE heads (

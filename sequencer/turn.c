@@ -9,6 +9,7 @@
 #include "keys.h"
 #include "log.h"
 #include "managed_endpoints.h"
+#include "operational_archive.h"
 #include "operational_events.h"
 #include "replay.h"
 #include "search_filters.h"
@@ -252,6 +253,7 @@ void sequencer_open(void *self)
     q->operational = operational_events_open(q->d.db);
     q->erasing = workspace_erase_open(q);
     q->event_types = event_types_open(q->d.db);
+    q->operational_archive = operational_archive_open(q->d.db);
     q->managed = managed_open(q->d.db);
     q->tallies = tallies_open(now_ms());
     q->watermarks = watermarks_open(q);
@@ -309,6 +311,7 @@ void sequencer_close(void *self)
     streams_close(q->streams);
     watermarks_close(q->watermarks);
     event_types_close(q->event_types);
+    operational_archive_close(q->operational_archive);
     operational_events_close(q->operational);
     workspace_erase_close(q->erasing);
     tokens_close(q->tokens);

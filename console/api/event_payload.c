@@ -1,8 +1,9 @@
-/* event_payload: GET /events/{id}/payload: streams the body of an event from the ingress process
+/* event_payload: GET /events/{id}/payload: streams the body of an event from the process
  * that has it, a piece at a time, so that its size does not matter. */
 #include "api_request.h"
 #include "commands.h"
 #include "encoding.h"
+#include "operational.h"
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -10,7 +11,8 @@
 enum { TYPE_MAX_BYTES = 200 };
 
 struct payload {
-    char ingress[NAME_MAX_BYTES + 1];
+    char process[NAME_MAX_BYTES + 1]; /* that has it */
+    const struct command_spec *command;
     json_t *args;
     uint8_t *piece;
     size_t piece_bytes, sent; /* of the piece */
@@ -78,7 +80,7 @@ static int64_t read_stream(void *self, char *to, size_t max)
         json_object_set_new(args, "offset",
                             json_integer((json_int_t)p->offset));
         r->step = next_piece;
-        api_ask(r, p->ingress, &command_request, args);
+        api_ask(r, p->process, p->command, args);
     }
     if (!n)
         return 0;
@@ -113,7 +115,8 @@ static void add_type(struct web_request *w, const json_t *headers)
 }
 
 /* Nothing that a stranger sent is rendered by a browser. */
-static void respond_stream(struct api_request *r, size_t from, json_t *args)
+static void respond_stream(struct api_request *r, size_t from,
+                           const struct command_spec *command, json_t *args)
 {
     struct web_request *w = r->web;
     struct payload *p = gr_alloc(sizeof *p);
@@ -122,7 +125,8 @@ static void respond_stream(struct api_request *r, size_t from, json_t *args)
 
     r->state = p;
     r->state_free = payload_free;
-    memcpy(p->ingress, r->asked[from]->name, sizeof p->ingress);
+    memcpy(p->process, r->asked[from]->name, sizeof p->process);
+    p->command = command;
     p->args = json_incref(args);
     p->total = (uint64_t)json_integer_value(
         json_object_get(reply, "body_bytes"));
@@ -166,6 +170,7 @@ static json_t *request_args(const struct api_request *r)
 
 struct payload_search {
     json_t *args;
+    const struct command_spec *command;
     char *received_at; /* as the sequencer has it; or "" */
 };
 
@@ -178,19 +183,23 @@ static void search_free(void *state)
     free(s);
 }
 
-static void ask_ingresses(struct api_request *r)
+/* The sequencer has Grapnel's own events. */
+static void ask_archives(struct api_request *r)
 {
+    bool own = strcmp(text_of(api_reply(r, 0), "source"), OPERATIONAL_SOURCE) ==
+               0;
     struct payload_search *s = gr_alloc(sizeof *s);
     struct processes p;
 
     s->args = request_args(r);
+    s->command = own ? &command_operational_request : &command_request;
     s->received_at = gr_strdup(text_of(api_reply(r, 0), "received_at"));
     r->state = s;
     r->state_free = search_free;
     api_forget(r);
-    api_processes(r, "ingress", &p);
+    api_processes(r, s->command->process, &p);
     for (size_t i = 0; i < p.count; i++)
-        api_ask(r, p.names[i], &command_request, json_incref(s->args));
+        api_ask(r, p.names[i], s->command, json_incref(s->args));
     processes_fini(&p);
 }
 
@@ -207,7 +216,7 @@ static void choose(struct api_request *r)
                                        s->received_at) == 0))
             best = i;
     if (best < r->asked_count) {
-        respond_stream(r, best, s->args);
+        respond_stream(r, best, s->command, s->args);
         search_free(s);
         return;
     }
@@ -217,8 +226,11 @@ static void choose(struct api_request *r)
             return;
         }
     api_fail(r, WEB_NOT_FOUND, NULL,
-             "no ingress has the request of this event: it was deleted after "
-             "ingress.archive.keep, or never arrived");
+             "no %s has the request of this event: it was deleted after %s, or "
+             "never arrived",
+             s->command->process,
+             s->command == &command_request ? "ingress.archive.keep"
+                                            : "history.keep");
 }
 
 /* The id by which ingress knows it is that of another event, which may belong to another
@@ -243,7 +255,7 @@ void event_payload(struct api_request *r)
              (!api_answered(r, 0) || has_id_of_other(r)))
         ; /* responded */
     else if (r->stage == 2)
-        ask_ingresses(r);
+        ask_archives(r);
     else
         choose(r);
 }

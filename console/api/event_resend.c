@@ -1,13 +1,15 @@
 /* event_resend: POST /events/{event}/resend: the sequencer knows whether it was delivered, and an
- * ingress has its request. */
+ * ingress, or the sequencer for an operational event, has its request. */
 #include "api_request.h"
 #include "commands.h"
+#include "operational.h"
 #include <stdlib.h>
 #include <string.h>
 
 struct resending {
     json_t *args; /* of the command */
-    struct processes ingresses;
+    const struct command_spec *command;
+    struct processes processes; /* that may have it */
     size_t next;
 };
 
@@ -16,7 +18,7 @@ static void resending_free(void *state)
     struct resending *s = state;
 
     json_decref(s->args);
-    processes_fini(&s->ingresses);
+    processes_fini(&s->processes);
     free(s);
 }
 
@@ -49,6 +51,8 @@ static void take_facts(struct api_request *r)
     const json_t *facts = json_array_get(
         json_object_get(api_reply(r, 0), "events"), 0);
     json_t *one = json_pack("{s:O}", "id", json_object_get(r->args, "event"));
+    const char *source = json_string_value(json_object_get(facts, "source"));
+    bool own = source && strcmp(source, OPERATIONAL_SOURCE) == 0;
     struct resending *s = gr_alloc(sizeof *s);
 
     if (json_is_string(json_object_get(facts, "request")))
@@ -59,7 +63,8 @@ static void take_facts(struct api_request *r)
     if (json_object_get(s->args, "endpoint") &&
         !json_object_get(s->args, "always"))
         json_object_set_new(s->args, "always", json_true());
-    api_processes(r, "ingress", &s->ingresses);
+    s->command = own ? &command_operational_resend : &command_resend;
+    api_processes(r, s->command->process, &s->processes);
     r->state = s;
     r->state_free = resending_free;
 }
@@ -69,13 +74,16 @@ static void ask_next(struct api_request *r)
     struct resending *s = r->state;
 
     api_forget(r);
-    if (s->next < s->ingresses.count)
-        api_ask(r, s->ingresses.names[s->next++], &command_resend,
+    if (s->next < s->processes.count)
+        api_ask(r, s->processes.names[s->next++], s->command,
                 json_incref(s->args));
     else
         api_fail(r, WEB_NOT_FOUND, NULL,
-                 "no ingress has this event any more; ingress.archive sets how "
-                 "long requests are kept");
+                 "no %s has this event any more; %s sets how long requests are "
+                 "kept",
+                 s->command->process,
+                 s->command == &command_resend ? "ingress.archive"
+                                               : "history.keep");
 }
 
 void event_resend(struct api_request *r)

@@ -5,6 +5,7 @@
 #include "encoding.h"
 #include "exchange.h"
 #include "json_text.h"
+#include "operational.h"
 #include "show_attempt.h"
 #include "table.h"
 #include "trace_command.h"
@@ -77,7 +78,8 @@ static const char *string_of(const json_t *o, const char *key)
     return text ? text : "";
 }
 
-/* The request of an event, from the ingress process that has it. `as_sent` NULL: as it came;
+/* The request of an event, from the ingress process that has it, or the sequencer if Grapnel
+ * made the event itself. `as_sent` NULL: as it came;
  * an event's id: as endpoints get this event, which differs for producers. NULL: the reason
  * was printed, and *code is the exit code. */
 static json_t *fetch_request(struct ctl *c, const json_t *event, const char *id,
@@ -87,6 +89,7 @@ static json_t *fetch_request(struct ctl *c, const json_t *event, const char *id,
                *request = string_of(event, "request"),
                *ours = *string_of(event, "id") ? string_of(event, "id") : id,
                *away = NULL;
+    bool own = strcmp(string_of(event, "source"), OPERATIONAL_SOURCE) == 0;
     char why[200], away_why[200] = "";
     json_t *args, *best = NULL;
     struct processes p;
@@ -98,7 +101,7 @@ static json_t *fetch_request(struct ctl *c, const json_t *event, const char *id,
         args = json_pack("{s:s}", "id", string_of(event, "duplicate_of"));
     else
         args = json_pack("{s:s}", "id", ours);
-    if (as_sent)
+    if (as_sent && !own)
         json_object_set_new(args, "as_sent", json_string(as_sent));
     buf_init(raw, BODY_MAX_BYTES);
     processes_find(c, &p);
@@ -107,7 +110,7 @@ static json_t *fetch_request(struct ctl *c, const json_t *event, const char *id,
         json_t *reply;
         bool unreachable;
 
-        if (!process_is(p.names[i], "ingress"))
+        if (!process_is(p.names[i], own ? "sequencer" : "ingress"))
             continue;
         reply = show_fetch(c, p.names[i], "request", args, &body, &unreachable,
                            why);
@@ -132,6 +135,8 @@ static json_t *fetch_request(struct ctl *c, const json_t *event, const char *id,
     }
     if (!best && away)
         *code = complain_away(c, away, away_why);
+    else if (!best && own)
+        *code = complain(EXIT_REFUSED, "%s", why);
     else if (!best)
         *code = complain(EXIT_REFUSED,
                          "no ingress process has the request of %s: it was "

@@ -6,6 +6,7 @@
 #include "conf.h"
 #include "glob.h"
 #include "names.h"
+#include "operational.h"
 #include "progress.h"
 #include "when.h"
 #include <signal.h>
@@ -220,7 +221,8 @@ static bool replay_page(struct replay *r, const char *ingress,
     return good;
 }
 
-static bool replay_ingress(struct replay *r, const char *ingress)
+/* All events of the period that this process has. */
+static bool replay_archive(struct replay *r, const char *ingress)
 {
     json_t *args = json_pack("{s:I,s:I}", "since_ms", (json_int_t)r->since_ms,
                              "until_ms", (json_int_t)r->until_ms);
@@ -346,8 +348,9 @@ int run_replay(struct ctl *c)
     signal(SIGTERM, on_signal);
     processes_find(c, &r.p);
     for (size_t i = 0; i < r.p.count && good && !interrupted; i++)
-        if (process_is(r.p.names[i], "ingress"))
-            good = replay_ingress(&r, r.p.names[i]);
+        if (process_is(r.p.names[i], "ingress") ||
+            (!r.fresh && strcmp(r.p.names[i], sequencer) == 0))
+            good = replay_archive(&r, r.p.names[i]);
     progress_end(&r.progress);
     if (interrupted)
         r.code = complain(EXIT_REFUSED, "interrupted");
@@ -372,9 +375,9 @@ int run_replay(struct ctl *c)
 
 /* ---- resend ---- */
 
-/* The event in the form that ingress expects. NULL: it cannot be sent again; the reason was
- * printed. */
-static json_t *one_event(struct replay *r, const char *id)
+/* The event in the form that `resend` expects; *own: Grapnel made it itself. NULL: it cannot be
+ * sent again; the reason was printed. */
+static json_t *one_event(struct replay *r, const char *id, bool *own)
 {
     json_t *ids = json_pack("[s]", id), *reply, *facts, *one = NULL;
     const char *status;
@@ -393,6 +396,7 @@ static json_t *one_event(struct replay *r, const char *id)
         return NULL;
     facts = json_array_get(json_object_get(reply, "events"), 0);
     status = json_string_value(json_object_get(facts, "status"));
+    *own = strcmp(text_of(facts, "source"), OPERATIONAL_SOURCE) == 0;
     if (status && strcmp(status, "duplicate") == 0)
         r->code = complain(EXIT_REFUSED,
                            "%s is a duplicate of %s and was not delivered; "
@@ -449,12 +453,13 @@ int run_resend(struct ctl *c)
     struct replay r = {.c = c, .code = -1};
     const char *id = c->parsed.args[0];
     json_t *one, *open, *events, *name;
+    bool own;
     size_t i;
 
     r.endpoint = parsed_value(&c->parsed, "--endpoint");
     if (!is_endpoint(c, r.endpoint))
         return EXIT_REFUSED;
-    one = one_event(&r, id);
+    one = one_event(&r, id, &own);
     if (!one)
         return r.code;
     open = open_deliveries(&r, id);
@@ -462,16 +467,16 @@ int run_resend(struct ctl *c)
     r.missing = json_array();
     processes_find(c, &r.p);
     for (i = 0; i < r.p.count && r.code < 0 && !r.sent; i++)
-        if (process_is(r.p.names[i], "ingress"))
+        if (process_is(r.p.names[i], own ? sequencer : "ingress"))
             send_to(&r, r.p.names[i], events, r.endpoint != NULL);
     processes_fini(&r.p);
     json_decref(events);
     json_decref(r.missing);
     if (r.code < 0 && !r.sent)
         r.code = complain(EXIT_REFUSED,
-                          "%s is not in the archive (any more); "
-                          "`ingress.archive` sets how long requests are kept",
-                          id);
+                          "%s is not in the archive (any more); %s sets how "
+                          "long requests are kept",
+                          id, own ? "history.keep" : "`ingress.archive`");
     if (r.code < 0 && c->json) {
         print_json(json_pack("{s:s,s:b,s:o,s:O}", "id", id, "resent", true,
                              "endpoint",

@@ -50,6 +50,10 @@ extern const struct command_spec command_event, command_events,
 /* sequencer, for consumers of pull endpoints */
 extern const struct command_spec command_pull_want;
 
+/* sequencer, for operational events, which no ingress has */
+extern const struct command_spec command_operational_archive,
+    command_operational_request, command_operational_resend;
+
 /* event types */
 extern const struct command_spec command_event_types, command_event_type,
     command_event_type_create, command_event_type_change,

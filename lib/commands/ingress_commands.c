@@ -279,6 +279,58 @@ const struct command_spec command_replay = {
     .flags = COMMAND_ACTS,
 };
 
+/* ---- the same of operational events ---- */
+
+static const struct value operational_archive_args[] = {
+    ARGS_TIMES,
+    TEXT("source", "`grapnel`; another one has no events here",
+         .max = NAME_MAX_BYTES),
+    INTEGER("limit", "at most this many", .min = 1, .max = 500,
+            .otherwise = 500),
+    INTEGER("after", "the `next` of the page before", .min = -1),
+    {0}};
+const struct command_spec command_operational_archive = {
+    .name = "archive",
+    .process = "sequencer",
+    .help = "Grapnel's own events, oldest first.",
+    .args = operational_archive_args,
+    .reply = OBJECT("reply", archive_reply, ""),
+    .role = ROLE_VIEWER,
+    .rows = "events",
+};
+
+static const struct value operational_request_args[] = {
+    TEXT("id", "the `evt_` id of the event", .flags = VALUE_REQUIRED),
+    ARG_OFFSET,
+    {0}};
+const struct command_spec command_operational_request = {
+    .name = "request",
+    .process = "sequencer",
+    .help = "One of Grapnel's own events as endpoints get it, with a piece of "
+            "its body. The sequencer keeps it for `history.keep`.",
+    .args = operational_request_args,
+    .reply = OBJECT("reply", request_reply, ""),
+    .role = ROLE_VIEWER,
+};
+
+static const struct value operational_resend_args[] = {
+    LIST("events", &resend_event, "the events", .min = 1, .max = 500,
+         .flags = VALUE_REQUIRED),
+    TEXT("endpoint", "only to this endpoint", .max = NAME_MAX_BYTES),
+    BOOL("always", "true: to that endpoint even if it is not subscribed"),
+    BOOL("new_id", "must not be true: these events keep their ids"),
+    ARG_WHO,
+    {0}};
+const struct command_spec command_operational_resend = {
+    .name = "resend",
+    .process = "sequencer",
+    .help = "Sends Grapnel's own events again. They keep their ids.",
+    .args = operational_resend_args,
+    .reply = OBJECT("reply", resend_reply, ""),
+    .role = ROLE_OPERATOR,
+    .flags = COMMAND_ACTS,
+};
+
 const struct command_spec *const ingress_commands[] = {
     &command_request_trace, &command_find,   &command_request,
     &command_rejects,       &command_reject, &command_archive,

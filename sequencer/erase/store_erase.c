@@ -13,7 +13,8 @@ struct store_erase {
     stmt *knows, *names, *events, *is_out;
     stmt *event, *event_status, *deliveries, *attempts, *transitions;
     stmt *dead_letters, *reopenings, *actions;
-    stmt *buffer, *gap_actions, *gaps, *streams, *objects, *operational;
+    stmt *buffer, *gap_actions, *gaps, *streams, *objects, *operational,
+        *operational_body;
     stmt *sequence, *workspace, *tokens, *deleted;
 };
 
@@ -41,6 +42,7 @@ static const struct db_statement statements[] = {
     {AT(dead_letters), "DELETE FROM dead_letters WHERE event = ?"},
     {AT(reopenings), "DELETE FROM reopenings WHERE event = ?"},
     {AT(actions), "DELETE FROM actions WHERE subject = 'event ' || ?"},
+    {AT(operational_body), "DELETE FROM operational_bodies WHERE event = ?"},
     {AT(buffer), "DELETE FROM buffer WHERE stream IN (SELECT id FROM streams "
                  "WHERE workspace = ?)"},
     {AT(gap_actions), "DELETE FROM actions WHERE subject IN (SELECT 'gap ' || "
@@ -134,6 +136,7 @@ void store_erase_event(struct store_erase *s, const struct erase_event *e,
     run(s, s->transitions, e->n);
     run(s, s->dead_letters, e->n);
     run(s, s->reopenings, e->n);
+    run(s, s->operational_body, e->n);
     bind_text(s->actions, 1, e->id);
     db_run(s->db, s->actions);
 }

@@ -10,6 +10,7 @@
 #include "json_text.h"
 #include "lanes.h"
 #include "log.h"
+#include "operational_archive.h"
 #include "operational_events.h"
 #include "parsed_event.h"
 #include "profile.h"
@@ -567,6 +568,8 @@ void intake_operational(struct sequencer *q, const char *id, const char *type,
             &clock, reason);
         store_body_add(q->store, ev.n, content.headers, content.body);
         store_event_add(q->store, &ev);
+        operational_archive_add(q->operational_archive, ev.n, ev.received_ms,
+                                content.headers, content.body);
     }
     subject_fini(&subject);
     buf_fini(&clock);

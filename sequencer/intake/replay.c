@@ -292,6 +292,21 @@ gr_rc replay_taken(struct sequencer *q, const struct wire_replayed *m)
     return GR_OK;
 }
 
+void replay_stored(struct sequencer *q, const struct event_row *ev,
+                   struct bytes headers, struct bytes body,
+                   const char *endpoint, bool always)
+{
+    struct reopening a = {.q = q,
+                          .action_id = random_id(),
+                          .ev = *ev,
+                          .headers = headers,
+                          .body = body};
+
+    send_again(&a, &(struct wire_replayed){.endpoint = wire_text(endpoint),
+                                           .always = always,
+                                           .received_ms = ev->received_ms});
+}
+
 /* ---- a dead letter, to another endpoint ---- */
 
 /* Add the event of a dead letter that is unknown here, as this database is older. */

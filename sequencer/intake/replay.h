@@ -17,9 +17,15 @@
 #include "wire.h"
 
 struct sequencer;
+struct event_row;
 
 gr_rc replay_taken(struct sequencer *q, const struct wire_replayed *m);
 gr_rc replay_redirected(struct sequencer *q, const struct wire_redirected *m);
+/* Sends an operational event again, with what is stored of it (operational_archive.h); `endpoint`:
+ * only to this one, "": to all; `always`: also if it is not subscribed. */
+void replay_stored(struct sequencer *q, const struct event_row *ev,
+                   struct bytes headers, struct bytes body,
+                   const char *endpoint, bool always);
 /* Once a turn: reopen deliveries that waited for a copy. Returns how long the loop may sleep
  * (ms); -1: no limit. */
 int replay_work(struct sequencer *q);

@@ -26,7 +26,8 @@ struct store {
         *endpoints_forget, *endpoint_waiting, *endpoint_out, *deliverers,
         *deliverer_set;
     stmt *purge_look, *purge_event, *purge_part, *purge_digest,
-        *purge_transition, *purge_deliveries, *purge_attempts;
+        *purge_operational, *purge_transition, *purge_deliveries,
+        *purge_attempts;
     stmt *last_event, *event_add, *event_set, *event, *event_by_id, *event_n,
         *event_ended, *event_end, *event_totals;
     stmt *body_add, *body, *body_head, *body_drop, *head_add, *head_drop;
@@ -101,6 +102,7 @@ static const struct db_statement statements[] = {
     {AT(purge_event), "DELETE FROM events WHERE n = ?"},
     {AT(purge_part), "DELETE FROM parts WHERE event = ?"},
     {AT(purge_digest), "DELETE FROM event_digests WHERE event = ?"},
+    {AT(purge_operational), "DELETE FROM operational_bodies WHERE event = ?"},
     {AT(purge_transition), "DELETE FROM transitions WHERE event = ?"},
     {AT(purge_deliveries), "DELETE FROM deliveries WHERE event = ?"},
     {AT(purge_attempts), "DELETE FROM attempts WHERE event = ?"},
@@ -972,7 +974,8 @@ bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int max,
 {
     stmt *const purges[] = {s->purge_deliveries, s->purge_attempts,
                             s->purge_part,       s->purge_digest,
-                            s->purge_transition, s->purge_event};
+                            s->purge_transition, s->purge_operational,
+                            s->purge_event};
     int64_t gone[TURN_MAX_COUNT];
     int looked = 0, n = 0;
     bool young = false;

@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, is_signed, main, wait_for
+from rig import RigTest, http_request, is_signed, main, wait_for
 
 KEY = "ledger key"
 OFF = ["dlq-warning", "dlq-critical", "dlq_growth_rate", "dlq_expiring",
@@ -317,6 +317,72 @@ class Operational(RigTest):
         self.assertLessEqual(
             len(self.written(rig)), 3)  # one of each kind about crm
         self.assertEqual(len(set(self.written(rig))), len(self.written(rig)))
+
+    # ---- again ----
+
+    def test_they_are_shown_and_sent_again(self):
+        """On the command line and over HTTP, also after a crash and after their delivery has ended;
+        not after the erasure of their workspace."""
+        rig = self.with_ops(console=True)
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}]})
+        rig.start()
+        rig.accept(rig.plane_body("acme"))
+        self.wait_got(rig, "delivery.dead")
+        first, = rig.receiver.requests("/ops")
+        rig.wait_status(first.id, "done")
+        token = rig.cli("tokens", "create", "t", "--role", "operator")[0]["token"]
+
+        def api(method, path, body=None):
+            status, _, text = http_request(
+                rig.console_port, method, f"/api/v1{path}",
+                None if body is None else json.dumps(body).encode(),
+                {"Authorization": f"Bearer {token}",
+                 "Content-Type": "application/json"})
+            return status, text
+
+        def again(count, replay="1"):
+            request = rig.receiver.wait(first.id, count=count, path="/ops")[-1]
+            self.assertEqual((request.body, request.headers.get("grapnel-replay")),
+                             (first.body, replay))
+            rig.wait_status(first.id, "done")
+
+        rig.kill("sequencer")
+        rig.daemons["sequencer"].start()
+        self.assertEqual(rig.cli_text("show", first.id, "--raw").stdout,
+                         first.body.decode())
+        shown = rig.cli("show", first.id)[0]
+        self.assertEqual((shown["source"], shown["process"]), ("grapnel", "sequencer"))
+        self.assertIn(["content-type", "application/json"], shown["headers"])
+        attempt, = rig.cli("show", first.id, "--attempt", "1")[0]
+        self.assertEqual(attempt["sent_body"], first.body.decode())
+        self.assertEqual(api("GET", f"/events/{first.id}/payload"), (200, first.body))
+        with self.subTest("resend"):
+            self.assertEqual(rig.cli("resend", first.id)[1], 0)
+            again(2)
+            self.assertEqual(api("POST", f"/events/{first.id}/resend", {})[0], 200)
+            again(3)
+            self.assertEqual(rig.cli("resend", first.id, "--endpoint", "crm")[1], 0)
+            wait_for(lambda: [r for r in rig.receiver.requests("/crm")
+                              if r.id == first.id], what="it, at crm")
+        with self.subTest("replay"):
+            words = ("replay", "--since", "1h", "--source", "grapnel")
+            self.assertEqual(rig.cli(*words, "--dry-run")[0]["matched"], 1)
+            self.assertEqual(rig.cli(*words, "--new-id")[0]["replayed"], 0)
+            self.assertEqual(
+                rig.cli(*words, "--endpoint", "ops")[0]["replayed"], 1)
+            again(4)
+        with self.subTest("neither makes an event of its own"):
+            rig.settle()
+            self.assertEqual(self.written(rig), ["grapnel.delivery.dead"])
+        with self.subTest("it is gone with its workspace"):
+            job = rig.ask("sequencer", "workspace_erase", workspace="acme")
+            wait_for(lambda: rig.ask("sequencer", "job", id=job["id"])["state"]
+                     == "done", timeout=30)
+            self.assertEqual(rig.rows("sequencer",
+                                      "SELECT * FROM operational_bodies"), [])
+            self.assertEqual(rig.cli("show", first.id)[1], 1)
+            self.assertEqual(rig.cli("resend", first.id)[1], 1)
+            self.assertEqual(api("GET", f"/events/{first.id}/payload")[0], 404)
 
     # ---- loops ----
 
