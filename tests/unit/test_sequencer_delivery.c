@@ -78,6 +78,8 @@ static int end(void **state)
     store_search_close(q.search);
     store_lanes_close(q.lanes);
     managed_close(q.managed);
+    for (int i = 0; i < ENDPOINT_LISTS; i++)
+        free(q.lists[i].slots);
     deliveries_close(q.deliveries);
     store_close(q.store);
     links_close(q.d.links);
