@@ -37,8 +37,9 @@
       "this change needs `If-Match` with the `ETag` of what it changes, or "   \
       "`*`")                                                                   \
     E(RATE_LIMITED, 429, "rate_limited",                                       \
-      "this address sent too many wrong tokens, or this token has too many "   \
-      "streams; `Retry-After` says how long to wait")                          \
+      "this address sent too many wrong tokens, this token has too many "      \
+      "streams, or there are too many jobs or temporary endpoints; "           \
+      "`Retry-After` says how long to wait")                                   \
     E(HEAD_TOO_LARGE, 431, "headers_too_large",                                \
       "the request line and headers exceed 16 KiB, or 128 headers")            \
     E(INTERNAL, 500, "internal", "the response is too large or not valid")     \

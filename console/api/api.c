@@ -208,7 +208,7 @@ static bool fail_refused(struct api_request *r,
         {"not_found", WEB_NOT_FOUND},   {"invalid", WEB_INVALID_ARGUMENT},
         {"disk_full", WEB_DISK_FULL},   {"in_progress", WEB_IN_PROGRESS},
         {"key_reused", WEB_KEY_REUSED}, {"busy", WEB_BUSY},
-        {"changed", WEB_CHANGED},
+        {"changed", WEB_CHANGED},       {"limited", WEB_RATE_LIMITED},
     };
     enum web_error error = WEB_REFUSED;
     const char *why = q->why;
@@ -218,6 +218,8 @@ static bool fail_refused(struct api_request *r,
             error = codes[i].error;
     if (error == WEB_IN_PROGRESS || error == WEB_BUSY)
         web_add_header(r->web, "Retry-After", "1");
+    else if (error == WEB_RATE_LIMITED)
+        web_add_header(r->web, "Retry-After", "10");
     if (strncmp(why, "args.", strlen("args.")) == 0)
         why += strlen("args.");
     api_fail(r, error, error == WEB_INVALID_ARGUMENT ? field_of(r, why) : NULL,

@@ -67,7 +67,7 @@ static const char *const code_names[] = {
     [CONTROL_INVALID] = "invalid",       [CONTROL_IN_PROGRESS] = "in_progress",
     [CONTROL_KEY_REUSED] = "key_reused", [CONTROL_CHANGED] = "changed",
     [CONTROL_DISK_FULL] = "disk_full",   [CONTROL_BUSY] = "busy",
-    [CONTROL_NOT_OWNER] = "not_owner",
+    [CONTROL_LIMITED] = "limited",       [CONTROL_NOT_OWNER] = "not_owner",
 };
 
 void control_fail(char why[200], enum control_code code, const char *fmt, ...)

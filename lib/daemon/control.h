@@ -35,6 +35,7 @@ enum control_code {
     CONTROL_CHANGED,     /* changed: it is another version than the request's */
     CONTROL_DISK_FULL,   /* disk_full: nothing was changed */
     CONTROL_BUSY,        /* busy: a bound is reached; ask again later */
+    CONTROL_LIMITED,     /* limited: too many of them exist; ask again later */
     CONTROL_NOT_OWNER,   /* not_owner: another deliverer may have it */
 };
 /* In a control_fn that will return NULL: writes `why`, with this code. What writes `why`

@@ -298,7 +298,7 @@ json_t *jobs_make(struct jobs *j, const char *kind, const json_t *args,
     int i = 0;
 
     if (db_number(j->db, j->open_count, 0) > JOBS_WAITING) {
-        control_fail(why, CONTROL_REFUSED,
+        control_fail(why, CONTROL_LIMITED,
                      "%d jobs of %s wait already: try again when one has "
                      "ended, or cancel one; `grapnel jobs` lists them",
                      JOBS_WAITING, j->process);

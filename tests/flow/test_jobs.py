@@ -22,6 +22,7 @@ class Jobs(RigTest):
         with contextlib.closing(c):
             c.request(method, "/api/v1" + path, None if body is None else json.dumps(body), sent)
             response = c.getresponse()
+            self.retry_after = response.headers["Retry-After"]
             return response.status, json.loads(response.read())
 
     def made(self, rig, path, **body):
@@ -137,22 +138,27 @@ class Bulk(Jobs):
         wait_for(lambda: self.job(rig, first)["state"] == "running")
         waiting = [self.made(rig, "/dead-letters/bulk", action="discard", note="x", dry_run=True)
                    for _ in range(20)]
-        status, reply = self.call(rig, "POST", "/dead-letters/bulk",
-                                  {"action": "discard", "note": "x"})
-        self.assertEqual((status, reply["error"]["code"]), (409, "refused"))
+        one_more = {"action": "discard", "note": "x", "dry_run": True}
+        status, reply = self.call(rig, "POST", "/dead-letters/bulk", one_more,
+                                  Idempotency_Key="later")
+        self.assertEqual((status, reply["error"]["code"]), (429, "rate_limited"))
+        self.assertEqual(self.retry_after, "10")
         self.assertEqual(self.job(rig, waiting[-1])["state"], "waiting")
         listed, code = rig.cli("jobs", "--limit", "30")
         self.assertEqual((code, len(listed)), (0, 21))
         end, code = rig.cli("jobs", "cancel", first["id"])
         self.assertEqual((code, end["state"]), (0, "cancelled"))
         self.assertEqual(self.ended(rig, waiting[-1])["state"], "done")
+        status, reply = self.call(rig, "POST", "/dead-letters/bulk", one_more,
+                                  Idempotency_Key="later")
+        self.assertEqual(status, 200, reply)
         pages, cursor = [], ""
         while cursor is not None:
             _, page = self.call(rig, "GET", f"/jobs?limit=8{cursor and '&cursor=' + cursor}")
             pages += [x["id"] for x in page["items"]]
             cursor = page["next_cursor"]
         self.assertEqual(pages, sorted(pages, reverse=True))
-        self.assertEqual(len(set(pages)), 21)
+        self.assertEqual(len(set(pages)), 22)
 
 
 class Replays(Jobs):
