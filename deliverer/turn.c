@@ -258,7 +258,7 @@ void deliverer_measure(void *self)
         bool open = e->throttle.breaker.state != BREAKER_CLOSED;
 
         d->metrics[METRIC_OPEN] += open;
-        if (!e->config)
+        if (!e->config || e->temporary)
             continue;
         series_set(METRIC_SERIES(m, FAMILY_BREAKER, g->name), open);
         series_set(METRIC_SERIES(m, FAMILY_WINDOW, g->name),
@@ -298,6 +298,7 @@ void deliverer_after_commit(void *self)
                    d->daemon.loop.awake_ms); /* send what was begun */
     attempts_mark_ended(d);
     lease_flush(d);
+    pull_flush(d);
     measure(d);
     daemon_wake_in(&d->daemon, wait_ms(d));
 }

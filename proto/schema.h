@@ -78,7 +78,8 @@
     F(i64, held_since_ms, "since when it is held (hold.h); 0: it is not")      \
     F(u64, held_status,                                                        \
       "the status with which it refuses all; 0: no response")                  \
-    F(i64, held_ms, "how long it was paused or held in all before that")
+    F(i64, held_ms, "how long it was paused or held in all before that")       \
+    F(u64, temporary, "1: it is a temporary endpoint: send `taken` frames")
 
 #define WIRE_REVOKED(                                                     \
     F) /* sequencer -> deliverer: the grant has ended, forget its rows */ \
@@ -99,6 +100,11 @@
     F(u64, epoch, "of the watermark request")                      \
     F(i64, stamp_ms, "of the watermark request")                   \
     F(u64, next, "requests received from now on have this number or more")
+
+#define WIRE_TAKEN(F) /* deliverer -> sequencer: a consumer takes */ \
+    F(str, from, "the deliverer's name")                             \
+    F(str, inbox, "its inbox")                                       \
+    F(u64, grant, "of the temporary endpoint, which is therefore in use")
 
 /* ---- messages: what the link carries, durably ---- */
 
@@ -336,10 +342,11 @@
     M(3, EPOCHS, epochs, 1)                       \
     M(4, HEARTBEAT, heartbeat, 1)                 \
     M(5, HEARTBEAT_ACK, heartbeat_ack, 1)         \
-    M(6, GRANTED, granted, 1)                     \
+    M(6, GRANTED, granted, 2)                     \
     M(7, REVOKED, revoked, 1)                     \
     M(8, WATERMARK_REQUEST, watermark_request, 1) \
-    M(9, WATERMARK, watermark, 1)
+    M(9, WATERMARK, watermark, 1)                 \
+    M(10, TAKEN, taken, 1)
 
 #define WIRE_MESSAGES(M)             \
     M(32, ACCEPTED, accepted, 1)     \

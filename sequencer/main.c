@@ -58,6 +58,18 @@ static const struct metric metrics[] = {
                           "deliveries", "deliveries with a 2xx response"},
     [METRIC_DEAD] = {"grapnel_deliveries_dead_total", METRIC_COUNTER,
                      "deliveries", "deliveries that failed for good"},
+    [METRIC_ABANDONED] = {"grapnel_deliveries_abandoned_total", METRIC_COUNTER,
+                          "deliveries",
+                          "deliveries to temporary endpoints that ended "
+                          "without success"},
+    [METRIC_LISTENED] = {"grapnel_deliveries_listened_total", METRIC_COUNTER,
+                         "deliveries",
+                         "deliveries to temporary endpoints with a 2xx "
+                         "response or an acknowledgement; no other metric of "
+                         "deliveries counts those of temporary endpoints"},
+    [METRIC_TEMPORARY] = {"grapnel_temporary_endpoints", METRIC_GAUGE,
+                          "endpoints",
+                          "temporary endpoints, those of `grapnel listen`"},
     [METRIC_RETRIES] = {"grapnel_deliveries_retried_total", METRIC_COUNTER,
                         "attempts",
                         "failed attempts after which a retry was scheduled"},
@@ -210,6 +222,8 @@ static const struct control_command commands[] = {
     {&command_endpoint_change, managed_change_command},
     {&command_endpoint_rotate, managed_rotate_command},
     {&command_endpoint_delete, managed_delete_command},
+    {&command_temporary_create, temporary_create_command},
+    {&command_temporary_delete, temporary_delete_command},
     {&command_endpoint_secrets, managed_secrets_command},
     {&command_retry, actions_retry},
     {&command_abandon, actions_abandon},
@@ -343,6 +357,7 @@ static void take_frame(void *self, int kind, struct bytes frame)
     struct sequencer *q = self;
     struct wire_watermark watermark;
     struct wire_heartbeat heartbeat;
+    struct wire_taken taken;
 
     if (kind == WIRE_KIND_HEARTBEAT &&
         wire_get_heartbeat(&heartbeat, frame) == GR_OK)
@@ -350,6 +365,8 @@ static void take_frame(void *self, int kind, struct bytes frame)
     else if (kind == WIRE_KIND_WATERMARK &&
              wire_get_watermark(&watermark, frame) == GR_OK)
         watermarks_take(q->watermarks, &watermark);
+    else if (kind == WIRE_KIND_TAKEN && wire_get_taken(&taken, frame) == GR_OK)
+        deliverers_taken(q, &taken);
     else
         log_warn(NULL, "a frame for another kind of process arrived; dropped",
                  LS("kind", wire_kind_name(kind)));

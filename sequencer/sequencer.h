@@ -28,6 +28,9 @@ enum {
     METRIC_UNMATCHED,
     METRIC_DELIVERED,
     METRIC_DEAD,
+    METRIC_ABANDONED,
+    METRIC_LISTENED,
+    METRIC_TEMPORARY,
     METRIC_RETRIES,
     METRIC_LATE,
     METRIC_MISSING,
@@ -90,6 +93,7 @@ struct sequencer {
     struct endpoint_list lists[ENDPOINT_LISTS];
     int64_t halts;               /* of all endpoints */
     struct lookup names, grants; /* slots in `endpoints` */
+    int64_t temporary_made_ms;   /* mono: temporary_may_make() */
     /* Slots in `endpoints`. NULL: sequencer_begin() has to match the settings first. */
     struct subscriptions *subscriptions;
     struct deliverer_peer **deliverers;

@@ -237,8 +237,9 @@ CREATE TABLE endpoints (
   healthy        INTEGER NOT NULL DEFAULT 0,  -- 1: an attempt has succeeded before
   held_ms        INTEGER NOT NULL DEFAULT 0,  -- held since (hold.h of the deliverer); 0: it is not …
   held_status    INTEGER NOT NULL DEFAULT 0,  -- … and the status with which it refuses all events
-  resumed_ms     INTEGER NOT NULL DEFAULT 0   -- when a pause, a hold or a halt last ended; 0: never.
+  resumed_ms     INTEGER NOT NULL DEFAULT 0,  -- when a pause, a hold or a halt last ended; 0: never.
                                               -- Events from before are in no latency
+  temporary      INTEGER NOT NULL DEFAULT 0   -- 1: made by `grapnel listen`; also after it is deleted
 ) STRICT;
 
 -- Endpoints that were made at run time (managed_endpoints.h), by their id in `endpoints`.
@@ -253,7 +254,9 @@ CREATE TABLE managed_endpoints (
   retire_ms   INTEGER NOT NULL,           -- when all but its first signing secret end; 0: never
   created_ms  INTEGER NOT NULL,
   created_by  TEXT NOT NULL,
-  changed_ms  INTEGER NOT NULL
+  changed_ms  INTEGER NOT NULL,
+  unused_ms   INTEGER NOT NULL DEFAULT 0  -- temporary: for how long no consumer took from it, in time that
+                                          -- the sequencer ran
 ) STRICT;
 CREATE INDEX managed_endpoints_workspace ON managed_endpoints(workspace, id);
 CREATE INDEX managed_endpoints_key ON managed_endpoints(secrets_key, id)

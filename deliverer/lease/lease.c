@@ -99,6 +99,7 @@ static void confirm(struct deliverer *d, struct grant *g,
         return;
     }
     g->stamp_ms = w->stamp_ms;
+    e->temporary = w->temporary != 0;
     throttle_configure(&e->throttle, config);
     throttle_restore(&e->throttle, config, w->healthy, (int64_t)w->held_status,
                      w->held_since_ms, w->held_ms, mono_us());

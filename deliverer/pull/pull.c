@@ -4,6 +4,7 @@
 #include "commands.h"
 #include "deliverer.h"
 #include "json_text.h"
+#include "wire.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@ enum {
     WAITING_OF_ENDPOINT = 64,
     WAITING_OF_TOKEN = 16, /* … of one endpoint */
     TAKE_USUAL = 100,
+    USES_REPORTED = 4, /* at least, in the life of a temporary endpoint */
+    TAKEN_MAX_BYTES = 4096,
 };
 
 struct pull_waiter {
@@ -46,6 +49,54 @@ void pull_close(struct deliverer *d)
     while ((w = TAILQ_FIRST(&d->pull.waiting))) {
         control_drop(w->held);
         forget(d, w);
+    }
+}
+
+/* ---- temporary endpoints ---- */
+
+/* A consumer takes from it, or waits for deliveries. */
+static void note_use(struct deliverer *d, struct grant *g)
+{
+    struct granted_endpoint *e = &g->endpoint;
+    int64_t every_ms = d->daemon.settings->temporary.ttl_ms / USES_REPORTED;
+
+    if (every_ms > MINUTE_MS)
+        every_ms = MINUTE_MS;
+    if (e->temporary && (!e->reported_ms ||
+                         d->daemon.loop.mono_ms - e->reported_ms >= every_ms))
+        e->report_use = d->pull.report_use = true;
+}
+
+static void send_taken(struct deliverer *d, struct grant *g)
+{
+    char to[INBOX_MAX_BYTES + 1];
+    struct buf frame;
+
+    buf_init(&frame, TAKEN_MAX_BYTES);
+    wire_put_taken(&frame,
+                   &(struct wire_taken){
+                       .from = wire_text(d->daemon.name),
+                       .inbox = wire_text(mailbox_address(d->daemon.mailbox)),
+                       .grant = g->id});
+    mailbox_address_of(d->daemon.mailbox, SEQUENCER, to);
+    if (mailbox_send(d->daemon.mailbox, to,
+                     (struct bytes){frame.data, frame.len}) == GR_OK) {
+        g->endpoint.reported_ms = d->daemon.loop.mono_ms;
+        g->endpoint.report_use = false;
+    }
+    buf_fini(&frame);
+}
+
+void pull_flush(struct deliverer *d)
+{
+    struct grant *g = NULL;
+
+    if (!d->pull.report_use)
+        return;
+    d->pull.report_use = false;
+    while ((g = own_grants_next(d, g))) {
+        if (g->endpoint.report_use)
+            send_taken(d, g);
     }
 }
 
@@ -168,6 +219,7 @@ json_t *pull_take(void *self, json_t *args, char why[200])
         return reply;
     if (!g || !takes_may(d, g))
         return refuse_other_deliverer(name, why);
+    note_use(d, g);
     longest_ms = settings_timeout_ms(&g->endpoint.config->settings,
                                      &g->endpoint.config->policy);
     lease_ms = number(args, "lease_ms", longest_ms);
@@ -234,6 +286,8 @@ static bool serve(struct deliverer *d, struct pull_waiter *w)
                         "the endpoint was given to another deliverer");
         return true;
     }
+    if (g)
+        note_use(d, g);
     reply = g ? takes_make(d, g, w->max, w->lease_ms, &w->by) : NULL;
     if (!reply && now < w->until_ms && !d->daemon.loop.stopping)
         return false;

@@ -9,6 +9,7 @@
 #define DELIVERER_PULL_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <sys/queue.h>
 
 struct deliverer;
@@ -17,6 +18,7 @@ struct pull_waiter;
 struct pull {
     TAILQ_HEAD(, pull_waiter) waiting; /* the first came first */
     int count;
+    bool report_use; /* a grant has it */
 };
 
 /* Commands (lib/commands/pull_commands.c). */
@@ -29,6 +31,9 @@ void pull_open(struct deliverer *d);
 void pull_close(struct deliverer *d);
 /* Once a turn: reply to those for which there is a delivery, and to those whose time is over. */
 void pull_work(struct deliverer *d);
+/* After the commit: tell the sequencer which temporary endpoints have consumers, for each about
+ * once a minute. A frame that is lost is replaced by that of a later take. */
+void pull_flush(struct deliverer *d);
 /* How long until pull_work() has something to do; -1: nothing. */
 int pull_wait_ms(const struct deliverer *d);
 

@@ -61,6 +61,8 @@ struct granted_endpoint {
     int in_flight;                /* begun, and the outcome is not committed */
     int ended;                    /* of these, those that wait for the commit */
     int64_t taken;                /* deliveries that consumers have (takes.h) */
+    bool temporary, report_use; /* pull.h: a consumer takes, so send `taken` */
+    int64_t reported_ms;        /* mono: when that was sent; 0: never */
     int64_t rows;      /* its tasks on disk; some are in memory too … */
     int64_t rows_here; /* … so many */
     int64_t scheduled_retries; /* rows that wait for a retry */

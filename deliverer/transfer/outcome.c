@@ -325,6 +325,7 @@ void outcome_note(struct deliverer *d, const struct attempt_row *row)
         [OUTCOME_DEAD] = METRIC_DEAD,
         [OUTCOME_RETURNED] = METRIC_RELEASED};
     struct metrics *m = d->daemon.metrics;
+    const struct grant *g = own_grants_find(d, row->grant_id);
     const char *name = row->endpoint, *what = outcome_name(row->outcome);
     int64_t wait_ms = row->next_ms - d->daemon.loop.now_ms;
 
@@ -332,6 +333,8 @@ void outcome_note(struct deliverer *d, const struct attempt_row *row)
     d->metrics[METRIC_ATTEMPTS]++;
     d->metrics[metrics[row->outcome]]++;
     if (!row->attempt_id) /* no request was made */
+        return;
+    if (g && g->endpoint.temporary) /* no alert is about it */
         return;
     series_add(METRIC_SERIES(m, FAMILY_ATTEMPTS, name, what), 1);
     if (row->attempts > 1)

@@ -147,7 +147,8 @@ static const struct value deleted_fields[] = {
     INTEGER("effective_from",
             "the number of the first event that has no delivery to it"),
     INTEGER("waiting", "deliveries that waited, counted up to 10,000: they "
-                       "become dead letters (`endpoint_removed`)"),
+                       "become dead letters (`endpoint_removed`), or "
+                       "`abandoned` if the endpoint was temporary"),
     {0}};
 
 const struct command_spec command_endpoint_delete = {
@@ -162,6 +163,53 @@ const struct command_spec command_endpoint_delete = {
     .tenant = TENANT_ENDPOINT,
     .flags = COMMAND_ACTS,
     .routes = {{"DELETE", "/endpoints/{name}"}},
+};
+
+/* ---- temporary ---- */
+
+static const struct value temporary_args[] = {
+    LIST("sources", &value_text, "only events of these sources", .min = 1,
+         .max = 100),
+    LIST("types", &value_text, "only events of these types, or patterns",
+         .min = 1, .max = 100),
+    LIST("workspaces", &value_text,
+         "only events of these workspaces, or patterns", .min = 1, .max = 100),
+    TEXT("description", "what it is for; for people", .min = 1, .max = 256),
+    {0}};
+const struct command_spec command_temporary_create = {
+    .name = "temporary_create",
+    .process = "sequencer",
+    .help = "Makes a temporary pull endpoint, which gets events from now on. "
+            "It is deleted when no consumer has taken from it for "
+            "`temporary_endpoints.ttl` (24h). Its deliveries that do not end "
+            "as delivered end as `abandoned`: without dead letters, "
+            "operational events and alerts. 429 if there are "
+            "`temporary_endpoints.max` of them.",
+    .args = temporary_args,
+    .reply = OBJECT("reply", endpoint_changed_fields, "the endpoint"),
+    .role = ROLE_OPERATOR,
+    .flags = COMMAND_ACTS,
+    .routes = {{"POST", "/temporary-endpoints"}},
+};
+
+static const struct value temporary_deleted_fields[] = {
+    TEXT("name", "the id of the endpoint"),
+    INTEGER("effective_from",
+            "the number of the first event that has no delivery to it"),
+    INTEGER("waiting", "deliveries that waited, counted up to 10,000: they "
+                       "become `abandoned` (`endpoint_removed`)"),
+    {0}};
+const struct command_spec command_temporary_delete = {
+    .name = "temporary_delete",
+    .process = "sequencer",
+    .help = "Deletes a temporary endpoint. Deliveries that consumers have may "
+            "still be acknowledged until their lease ends; those that wait "
+            "become `abandoned`.",
+    .args = delete_args,
+    .reply = OBJECT("reply", temporary_deleted_fields, ""),
+    .role = ROLE_OPERATOR,
+    .flags = COMMAND_ACTS,
+    .routes = {{"DELETE", "/temporary-endpoints/{name}"}},
 };
 
 /* ---- export ---- */

@@ -5,8 +5,8 @@ const char *const event_statuses[] = {"buffered",  "routed",  "done",
                                       "duplicate", "ignored", "refused",
                                       "expired",   NULL};
 
-const char *const delivery_statuses[] = {"waiting",   "in_flight", "retrying",
-                                         "delivered", "dead",      NULL};
+const char *const delivery_statuses[] = {
+    "waiting", "in_flight", "retrying", "delivered", "dead", "abandoned", NULL};
 
 const struct value event_fields[] = {EVENT_FIELDS, {0}};
 
@@ -55,7 +55,8 @@ static const struct value retry_fields[] = {
 static const struct value delivery_fields[] = {
     TEXT("endpoint", "the name of the endpoint"),
     CHOICE("status", delivery_statuses, "the state of the delivery"),
-    TEXT("reason", "why it is dead; null: it is not", .flags = VALUE_NULL),
+    TEXT("reason", "why it is dead or abandoned; null: it is not",
+         .flags = VALUE_NULL),
     INTEGER("previous",
             "the number of the workspace's event before this one at the "
             "endpoint; null: there was none",

@@ -71,6 +71,17 @@ static const struct value trouble_fields[] = {
     {0}};
 static const struct value trouble_value = OBJECT("trouble", trouble_fields, "");
 
+static const struct value temporary_fields[] = {
+    TEXT("endpoint", "its id"),
+    TIME("expires_at",
+         "when it is deleted if no consumer takes from it until then; null: "
+         "it is deleted",
+         .flags = VALUE_NULL),
+    INTEGER("waiting", "deliveries that wait for it, counted up to 10,000"),
+    {0}};
+static const struct value temporary_value = OBJECT("endpoint", temporary_fields,
+                                                   "");
+
 static const char *const lease_states[] = {"held", "lapsed", NULL};
 
 static const struct value grant_fields[] = {
@@ -105,6 +116,9 @@ static const struct value status_reply[] = {
          .max = 100, .flags = VALUE_ABSENT),
     INTEGER("troubles_more", "how many further endpoints there are; likewise",
             .flags = VALUE_ABSENT),
+    LIST("temporary", &temporary_value,
+         "temporary endpoints; only of the sequencer", .max = 100,
+         .flags = VALUE_ABSENT),
     CHOICE("lease", lease_states, "only of deliverers", .flags = VALUE_ABSENT),
     LIST("grants", &grant_value,
          "endpoints that this deliverer owns; only of deliverers", .max = 100,

@@ -99,7 +99,8 @@ const struct command_spec command_events = {
 /* ---- deliveries ---- */
 
 static const char *const delivery_searches[] = {
-    "waiting", "in_flight", "retrying", "open", "delivered", "dead", NULL};
+    "waiting",   "in_flight", "retrying",  "open",
+    "delivered", "dead",      "abandoned", NULL};
 static const struct value deliveries_args[] = {
     ARG_FILTERS,
     PATTERN("endpoint", "to this endpoint"),
@@ -125,7 +126,8 @@ static const struct value found_fields[] = {
             .flags = VALUE_NULL),
     TEXT("last_error", "why the newest attempt failed; null: it did not",
          .flags = VALUE_NULL),
-    TEXT("reason", "why it is dead; null: it is not", .flags = VALUE_NULL),
+    TEXT("reason", "why it is dead or abandoned; null: it is not",
+         .flags = VALUE_NULL),
     TIME("received_at", "when ingress received the event"),
     TIME("next_attempt_at",
          "when the next attempt is due; null: as soon as possible, or never",
@@ -225,6 +227,14 @@ static const char *const endpoint_managers[] = {"file", "api", NULL};
              .flags = VALUE_NULL),                                             \
         TIME("changed_at",                                                     \
              "when its settings last changed; null: not at run time",          \
+             .flags = VALUE_NULL),                                             \
+        BOOL("temporary",                                                      \
+             "whether it was made by `grapnel listen` or POST "                \
+             "/temporary-endpoints: its deliveries end as `abandoned`, "       \
+             "without dead letters"),                                          \
+        TIME("expires_at",                                                     \
+             "when it is deleted if no consumer takes from it until then; "    \
+             "null: it is not temporary",                                      \
              .flags = VALUE_NULL),                                             \
         ANY("settings", "its settings, without those that have their "         \
                         "defaults; \"…\" stands "                            \
@@ -406,8 +416,9 @@ static const struct value retry_args[] = {
     {0}};
 
 static const char *const retry_results[] = {
-    "now",          "in_flight", "queued",    "behind", "paused",  "disabled",
-    "no_deliverer", "off",       "delivered", "dead",   "removed", NULL};
+    "now",       "in_flight",    "queued", "behind",    "paused",
+    "disabled",  "no_deliverer", "off",    "delivered", "dead",
+    "abandoned", "removed",      NULL};
 static const struct value retried_fields[] = {
     TEXT("endpoint", "the name of the endpoint"),
     CHOICE("status", delivery_statuses, "the state of the delivery"),
@@ -453,7 +464,10 @@ static const struct value abandon_args[] = {
 static const struct value abandon_fields[] = {
     TEXT("id", "the id of the event"),
     TEXT("endpoint", "the name of the endpoint"),
-    TEXT("dead_letter_id", "the id of the dead letter that it becomes"),
+    TEXT("dead_letter_id",
+         "the id of the dead letter that it becomes; null: it is for a "
+         "temporary endpoint, and has none",
+         .flags = VALUE_NULL),
     BOOL("in_flight",
          "whether an attempt may be in progress: its lane waits for it, and "
          "if it succeeds, the dead letter becomes `recovered`"),
@@ -772,6 +786,8 @@ const struct command_spec *const sequencer_commands[] = {
     &command_endpoint_change,
     &command_endpoint_rotate,
     &command_endpoint_delete,
+    &command_temporary_create,
+    &command_temporary_delete,
     &command_endpoint_secrets,
     &command_retry,
     &command_abandon,

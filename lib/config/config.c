@@ -100,6 +100,8 @@ static const struct conf_key root_keys_all[] = {
             "how long delivered events are kept"),
     SECTION("dlq", &settings_dlq_section,
             "the dead-letter queue: deliveries that failed for good"),
+    SECTION("temporary_endpoints", &settings_temporary_section,
+            "the endpoints of `grapnel listen`"),
     SECTION("metrics", &settings_metrics_section,
             "the metrics that each process publishes"),
     SECTION("console", &settings_console_section,

@@ -101,6 +101,22 @@ const struct conf_section settings_dlq_section = {
     .keys = dlq_keys,
 };
 
+static const struct conf_key temporary_keys[] = {
+    KEY(int, settings, temporary.max, "max", "100",
+        "how many there may be at a time; 0 permits none", .max = 1000),
+    KEY(duration, settings, temporary.ttl_ms, "ttl", "24h",
+        "one is deleted, with the deliveries that wait for it, when no "
+        "consumer has taken from it for so long. Only time in which the "
+        "sequencer runs counts",
+        .min = 5 * SECOND_MS, .max = LONG_MS),
+    {0},
+};
+
+const struct conf_section settings_temporary_section = {
+    .name = "temporary_endpoints",
+    .keys = temporary_keys,
+};
+
 static const struct conf_key metrics_keys[] = {
     KEY(duration, settings, metrics_interval_ms, "interval", "5s",
         "how often each process publishes its metrics", .min = 100,

@@ -84,6 +84,7 @@ extern const struct conf_section settings_log_section;
 extern const struct conf_section settings_ingress_section;
 extern const struct conf_section settings_history_section;
 extern const struct conf_section settings_dlq_section;
+extern const struct conf_section settings_temporary_section;
 extern const struct conf_section settings_metrics_section;
 extern const struct conf_section settings_console_section;
 extern const struct conf_section settings_audit_section;

@@ -252,6 +252,9 @@ struct settings {
     /* Base64 of 32 bytes each; sealed.h makes a key ring of them. */
     struct string_list secrets_keys;
     int64_t history_keep_ms, dlq_keep_ms;
+    struct {
+        int64_t max, ttl_ms;
+    } temporary;
     int64_t metrics_interval_ms;
     char *metrics_publish; /* ZeroMQ address */
     struct {

@@ -181,6 +181,9 @@ static json_t *retry_one(struct sequencer *q, const char *event_id,
                  d->status == DELIVERY_DEAD
                      ? "it is a dead letter: `grapnel dlq retry %s` sends it "
                        "again with a new budget"
+                 : d->status == DELIVERY_ABANDONED
+                     ? "it was abandoned, as its endpoint is temporary: "
+                       "`grapnel resend %s` delivers it again"
                      : "it is already delivered: `grapnel resend %s` delivers "
                        "it again",
                  event_id);
@@ -255,7 +258,10 @@ static bool may_abandon(const struct endpoint *e, const struct delivery *d,
 {
     if (d->status < DELIVERY_DELIVERED)
         return true;
-    if (d->status == DELIVERY_DEAD)
+    if (d->status == DELIVERY_ABANDONED)
+        snprintf(why, 200, "%.60s is abandoned at %.60s already (%.30s)", id,
+                 e->name, d->reason);
+    else if (d->status == DELIVERY_DEAD)
         snprintf(why, 200, "%.60s is a dead letter of %.60s already (%.30s)",
                  id, e->name, d->reason);
     else
@@ -292,8 +298,9 @@ json_t *actions_abandon(void *self, json_t *args, char why[200])
     in_flight = may && abandon(q, id, e, &d, text, who_of(args));
     delivery_fini(&d);
     dead_letter_id(dead_letter, id, e->name);
-    return may ? json_pack("{s:s,s:s,s:s,s:b}", "id", id, "endpoint", e->name,
-                           "dead_letter_id", dead_letter, "in_flight",
-                           in_flight)
+    return may ? json_pack("{s:s,s:s,s:o,s:b}", "id", id, "endpoint", e->name,
+                           "dead_letter_id",
+                           json_text_or_null(e->temporary ? "" : dead_letter),
+                           "in_flight", in_flight)
                : NULL;
 }

@@ -256,7 +256,7 @@ static void repeat_dead(struct sequencer *q, const struct delivery *d)
 static void send_end(struct sequencer *q, const struct wire_requeued *m,
                      struct delivery *d)
 {
-    if (d->status == DELIVERY_DELIVERED) {
+    if (d->status == DELIVERY_DELIVERED || d->status == DELIVERY_ABANDONED) {
         dead_letters_recovered(q, d->event, d->endpoint,
                                (int64_t)m->generation);
     } else if (d->status == DELIVERY_DEAD) {

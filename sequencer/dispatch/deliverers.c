@@ -8,6 +8,7 @@
 #include "log.h"
 #include "sequencer.h"
 #include "store.h"
+#include "temporary.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,6 +126,19 @@ void deliverers_heartbeat(struct sequencer *q, const struct wire_heartbeat *b)
                                       8 * i);
 }
 
+void deliverers_taken(struct sequencer *q, const struct wire_taken *t)
+{
+    struct deliverer_peer *d = NULL;
+    struct endpoint *e;
+
+    for (size_t i = 0; i < q->deliverer_count && !d; i++)
+        if (wire_is(t->from, q->deliverers[i]->name))
+            d = q->deliverers[i];
+    e = d ? grants_endpoint_under(q, t->grant, d) : NULL;
+    if (e)
+        temporary_used(q, e);
+}
+
 /* ---- frames to deliverers ---- */
 
 static gr_rc send_frame(struct sequencer *q, const struct deliverer_peer *d,
@@ -169,7 +183,8 @@ static gr_rc send_granted(struct sequencer *q, const struct deliverer_peer *d,
         .healthy = e->healthy,
         .held_since_ms = endpoint_held_ms(e),
         .held_status = (uint64_t)e->held_status,
-        .held_ms = e->paused_ms};
+        .held_ms = e->paused_ms,
+        .temporary = e->temporary};
     struct buf b;
 
     buf_init(&b, FRAME_MAX_BYTES);

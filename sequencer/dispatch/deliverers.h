@@ -48,6 +48,8 @@ void deliverers_load(struct sequencer *q);
 void deliverers_close(struct sequencer *q);
 
 void deliverers_heartbeat(struct sequencer *q, const struct wire_heartbeat *b);
+/* A consumer takes from a temporary endpoint of the deliverer. */
+void deliverers_taken(struct sequencer *q, const struct wire_taken *t);
 /* After the commit: respond to heartbeats, and send grants. */
 void deliverers_flush(struct sequencer *q);
 

@@ -19,7 +19,9 @@
 
 /* ---- the table of transitions ---- */
 
-#define FINAL (STATE_TO(DELIVERY_DELIVERED) | STATE_TO(DELIVERY_DEAD))
+#define FINAL                                                 \
+    (STATE_TO(DELIVERY_DELIVERED) | STATE_TO(DELIVERY_DEAD) | \
+     STATE_TO(DELIVERY_ABANDONED))
 
 static const struct state delivery_table[] = {
     [DELIVERY_WAITING] = {"waiting", STATE_TO(DELIVERY_IN_FLIGHT) |
@@ -32,6 +34,8 @@ static const struct state delivery_table[] = {
     [DELIVERY_DELIVERED] = {"delivered", STATE_TO(DELIVERY_WAITING)},
     [DELIVERY_DEAD] = {"dead", STATE_TO(DELIVERY_WAITING) |
                                    STATE_TO(DELIVERY_DELIVERED)},
+    [DELIVERY_ABANDONED] = {"abandoned", STATE_TO(DELIVERY_WAITING) |
+                                             STATE_TO(DELIVERY_DELIVERED)},
 };
 static const struct states delivery_states = {"delivery", delivery_table,
                                               COUNT_OF(delivery_table)};
@@ -39,6 +43,11 @@ static const struct states delivery_states = {"delivery", delivery_table,
 const char *delivery_status_name(int status)
 {
     return states_name(&delivery_states, status);
+}
+
+bool delivery_has_failed(int status)
+{
+    return status == DELIVERY_DEAD || status == DELIVERY_ABANDONED;
 }
 
 static bool is_open(int status)
@@ -55,7 +64,7 @@ static void check(const struct endpoint *e, const struct delivery *d)
     assert(d->status != DELIVERY_WAITING || !d->grant_id);
     assert(d->status == DELIVERY_WAITING || !is_open(d->status) || d->grant_id);
     assert(!d->behind || d->status == DELIVERY_WAITING);
-    assert(d->status != DELIVERY_DEAD || *d->reason);
+    assert(!delivery_has_failed(d->status) || *d->reason);
     assert(d->died < d->generation && d->earlier <= d->attempts);
     assert(e->in_window >= 0 && (!e->owner || e->owner->in_window >= 0));
 #else
@@ -323,6 +332,11 @@ static void log_change(struct sequencer *q, const struct endpoint *e,
                      LS("reason", d->reason), LI("attempts", d->attempts),
                      LN("http_status", d->http_status), LO("error", d->error));
         break;
+    case DELIVERY_ABANDONED: /* there may be many at once */
+        if (log_has_capacity(LEVEL_DEBUG))
+            log_debug(event_id(q, d), "abandoned", LS("endpoint", e->name),
+                      LS("reason", d->reason), LI("attempts", d->attempts));
+        break;
     default:
         break;
     }
@@ -333,9 +347,13 @@ static void count_change(struct sequencer *q, const struct endpoint *e,
 {
     switch (d->status) {
     case DELIVERY_RETRYING:
-        q->metrics[METRIC_RETRIES]++;
+        q->metrics[METRIC_RETRIES] += !e->temporary;
         break;
     case DELIVERY_DELIVERED:
+        if (e->temporary) {
+            q->metrics[METRIC_LISTENED]++;
+            break;
+        }
         q->metrics[METRIC_DELIVERED]++;
         q->metrics[METRIC_RECOVERED] += had_died;
         if (!d->reopened_ms)
@@ -344,6 +362,9 @@ static void count_change(struct sequencer *q, const struct endpoint *e,
         break;
     case DELIVERY_DEAD:
         q->metrics[METRIC_DEAD]++;
+        break;
+    case DELIVERY_ABANDONED:
+        q->metrics[METRIC_ABANDONED]++;
         break;
     default:
         break;
@@ -369,6 +390,8 @@ void delivery_move(struct sequencer *q, struct endpoint *e, struct delivery *d,
     int64_t dead_generation = d->status == DELIVERY_DEAD ? d->generation
                                                          : d->died;
 
+    if (to == DELIVERY_DEAD && e->temporary)
+        to = DELIVERY_ABANDONED;
     if (to == DELIVERY_WAITING) {
         d->grant_id = d->out_n = 0;
     } else if (!is_open(to)) {
@@ -381,7 +404,7 @@ void delivery_move(struct sequencer *q, struct endpoint *e, struct delivery *d,
             links_put(q->d.links, e->owner->name, WIRE_KIND_DROPPED,
                       delivery_ref(d->event, e->id));
     }
-    if (to == DELIVERY_DEAD) {
+    if (delivery_has_failed(to)) {
         set_text(&d->reason, why->reason);
         set_text(&d->error, why->error ? why->error : d->error);
     }
@@ -432,7 +455,7 @@ void delivery_reopen(struct sequencer *q, struct endpoint *e,
                                   .http_status = (uint64_t)d->http_status,
                                   .error = {"", 0}},
             d->deliverer);
-    else
+    else if (d->status == DELIVERY_DEAD)
         d->died = d->generation;
     d->lane = lanes_of(e, lanes_workspace(q, workspace));
     /* Also in a halted lane: lanes_freed() passes deliveries up to the dead letter that
@@ -450,6 +473,8 @@ void delivery_reopen(struct sequencer *q, struct endpoint *e,
         set_text(&d->reason, "");
     }
     set_text(&d->deliverer, "");
+    if (e->temporary)
+        endpoint_list_put(q, e, ENDPOINTS_TEMPORARY);
     delivery_move(q, e, d, DELIVERY_WAITING, &(struct delivery_cause){0});
 }
 

@@ -11,8 +11,11 @@
  *   any open   DELIVERED  an attempt succeeded
  *   DEAD       DELIVERED  an attempt succeeded, and its result came late
  *   any open   DEAD       no attempt is left, or a person abandoned it
+ *   any open   ABANDONED  the same, for a temporary endpoint: it has no dead letter
+ *   ABANDONED  DELIVERED  an attempt succeeded, and its result came late
  *   DELIVERED  WAITING    an operator sends it again
  *   DEAD       WAITING    the same
+ *   ABANDONED  WAITING    the same
  *
  * A copy of a delivery is out when the delivery carries its endpoint's present grant: its
  * deliverer has it. A delivery that becomes final while a copy is out keeps the grant,
@@ -42,6 +45,7 @@ enum delivery_status {
     DELIVERY_RETRYING = 2,
     DELIVERY_DELIVERED = 3,
     DELIVERY_DEAD = 4,
+    DELIVERY_ABANDONED = 5, /* delivery_move() makes it of DEAD */
 };
 
 /* The columns that are set when a row is inserted and never change, … */
@@ -107,6 +111,8 @@ void deliveries_of_event(struct deliveries *s, int64_t event, delivery_fn *fn,
                          void *arg);
 
 const char *delivery_status_name(int status);
+/* DEAD or ABANDONED: it has a `reason`. */
+bool delivery_has_failed(int status);
 /* Its deliverer has it, or may have a copy of it. */
 bool delivery_is_out(const struct endpoint *e, const struct delivery *d);
 /* The number by which rows of the link's log refer to a delivery. */
@@ -135,8 +141,8 @@ struct delivery_cause {
     struct bytes response; /* to DEAD: the last response, for the dead letter */
 };
 
-/* Change its status and write the row. Logs and counts the change, tells the deliverer to drop
- * a copy that is out, sends a dead letter to dlqd, makes the next delivery the head of the
+/* Change its status and write the row. A delivery to a temporary endpoint becomes ABANDONED
+ * instead of DEAD. Logs and counts the change, tells the deliverer to drop a copy that is out, sends a dead letter to dlqd, makes the next delivery the head of the
  * lane, and ends the event with its last delivery. A change that the table does not permit
  * is a bug, and ends the process before it is on disk. */
 void delivery_move(struct sequencer *q, struct endpoint *e, struct delivery *d,

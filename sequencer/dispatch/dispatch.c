@@ -99,8 +99,9 @@ static int sweep(struct sequencer *q, struct endpoint *e, int max)
     return n;
 }
 
-/* Dead-letter the waiting deliveries of a removed endpoint. Returns how many. */
-static int dead_letter_waiting(struct sequencer *q, struct endpoint *e, int max)
+/* End the waiting deliveries of a removed endpoint: they are dead, or abandoned if it was
+ * temporary. Returns how many. */
+static int end_waiting(struct sequencer *q, struct endpoint *e, int max)
 {
     static const struct delivery_cause removed = {.reason = "endpoint_removed"};
     int64_t events[PER_TURN];
@@ -136,7 +137,7 @@ static int serve(struct sequencer *q, struct endpoint *e, int max)
     if (n < max && e->laning != SETTLED && e->settings)
         n += lanes_work(q, e, max - n);
     if (n < max && e->waiting && !endpoint_is_configured(e) && !e->grant)
-        n += dead_letter_waiting(q, e, max - n);
+        n += end_waiting(q, e, max - n);
     else if (n < max && e->waiting && has_capacity(q, e))
         n += dispatch_lanes(q, e, max - n);
     return n;

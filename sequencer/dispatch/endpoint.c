@@ -313,7 +313,7 @@ static void judge_failing(struct sequencer *q, struct endpoint *e)
 void endpoint_responded(struct sequencer *q, struct endpoint *e, bool delivered,
                         int64_t at_ms)
 {
-    if (!e->settings)
+    if (!e->settings || e->temporary) /* which is never disabled */
         return;
     if (delivered) {
         if (e->failing_ms)
@@ -387,7 +387,17 @@ struct endpoint *endpoint_find_or_add(struct sequencer *q, const char *name)
 {
     struct endpoint *e = endpoint_find(q, name);
 
-    return e ? e : endpoint_new(q, store_endpoint_add(q->store, name), name);
+    return e ? e
+             : endpoint_new(q, store_endpoint_add(q->store, name, false), name);
+}
+
+struct endpoint *endpoint_add_temporary(struct sequencer *q, const char *name)
+{
+    struct endpoint *e = endpoint_new(
+        q, store_endpoint_add(q->store, name, true), name);
+
+    e->temporary = true;
+    return e;
 }
 
 void endpoint_note_gone(struct sequencer *q, struct endpoint *e)
@@ -422,6 +432,7 @@ static void on_endpoint_row(void *arg, const struct endpoint_row *r)
 
     e->grant = r->grant_id;
     e->config = r->config;
+    e->temporary = r->temporary;
     e->ordered = r->ordered;
     e->held_status = r->held_status;
     if (r->held_ms) {
@@ -459,6 +470,8 @@ static void on_open(void *arg, int64_t endpoint)
     if (!e)
         return;
     e->sweeping = e->waiting = true;
+    if (e->temporary)
+        endpoint_list_put(q, e, ENDPOINTS_TEMPORARY);
     endpoint_wake(q, e);
 }
 
@@ -558,6 +571,8 @@ void endpoints_save(struct sequencer *q)
         if (is_awake(e))
             continue;
         endpoint_list_drop(q, e, ENDPOINTS_AWAKE);
+        if (e->temporary && !e->managed)
+            endpoint_list_drop(q, e, ENDPOINTS_TEMPORARY);
         e->idle_since_ms = q->d.loop.mono_ms;
         if (e->managed && !e->grant)
             managed_sleep(e);

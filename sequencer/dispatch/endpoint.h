@@ -45,6 +45,8 @@ enum endpoint_lists {
     ENDPOINTS_AWAKE,   /* they may have something to do in this turn */
     ENDPOINTS_GRANTED, /* they have an owner */
     ENDPOINTS_STOPPED, /* they are not ACTIVE */
+    /* temporary ones, also deleted ones of which deliveries may be open */
+    ENDPOINTS_TEMPORARY,
     ENDPOINT_LISTS,
 };
 struct endpoint_list {
@@ -59,6 +61,10 @@ struct endpoint {
     /* NULL: it is removed, or it is managed and idle */
     const struct endpoint_settings *settings;
     bool managed; /* made at run time (managed_endpoints.h), and not deleted */
+    bool temporary; /* temporary.h; also when it is deleted */
+    /* Temporary: for how long it was not used when this was stored (unused_ms), and when it was
+     * (awake; 0: not since the start). */
+    int64_t unused_ms, counted_ms;
     /* removed: no later event has a delivery; 0: it is not removed */
     int64_t gone_after;
     struct deliverer_peer *owner;
@@ -112,6 +118,8 @@ struct endpoint *endpoint_find(struct sequencer *q, const char *name);
 struct endpoint *endpoint_by_id(struct sequencer *q, int64_t id);
 /* Adds an unknown endpoint, with a row. */
 struct endpoint *endpoint_find_or_add(struct sequencer *q, const char *name);
+/* The same for a temporary one, whose name is new. */
+struct endpoint *endpoint_add_temporary(struct sequencer *q, const char *name);
 /* The same for the delivery of a stored event: if the configuration does not name the
  * endpoint, its row is marked as removed. */
 struct endpoint *endpoint_adopt(struct sequencer *q, const char *name);

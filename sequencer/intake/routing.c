@@ -15,6 +15,14 @@
 
 enum { UNMATCHED_BYTES = 300 }; /* fewer than EVENT_REASON_BYTES */
 
+/* Its id is never used again: a temporary endpoint that was deleted, or any that was forgotten. */
+static bool is_over(void *arg, int64_t id)
+{
+    const struct endpoint *e = endpoint_by_id(arg, id);
+
+    return !e || (e->temporary && !e->managed);
+}
+
 void routing_add_delivery(struct sequencer *q, struct endpoint *e,
                           const struct event_row *ev, struct workspace *ws,
                           int64_t route_order, const char *choice,
@@ -29,6 +37,8 @@ void routing_add_delivery(struct sequencer *q, struct endpoint *e,
                          .reopened_ms = ev->reopened_ms,
                          .retry_choice = choice ? gr_strdup(choice) : NULL};
 
+    if (ev->sequence && e->temporary)
+        workspace_forget_routed(ws, e->id, is_over, q);
     if (ev->sequence)
         d.previous = workspace_routed(ws, e->id, ev->sequence);
     delivery_add(q, e, ws, &d, ev, o->content);

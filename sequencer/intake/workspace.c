@@ -199,6 +199,20 @@ uint64_t workspace_routed(struct workspace *ws, int64_t endpoint,
     return 0;
 }
 
+void workspace_forget_routed(struct workspace *ws, int64_t endpoint,
+                             workspace_over_fn *is_over, void *arg)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < ws->routed_count; i++)
+        if (ws->routed[i].endpoint == endpoint)
+            return;
+    for (size_t i = 0; i < ws->routed_count; i++)
+        if (!is_over(arg, ws->routed[i].endpoint))
+            ws->routed[kept++] = ws->routed[i];
+    ws->routed_count = kept;
+}
+
 void workspace_routed_blob(const struct workspace *ws, struct buf *out)
 {
     for (size_t i = 0; i < ws->routed_count; i++) {

@@ -64,6 +64,11 @@ void workspace_clock(const struct workspace *ws, const char *type, size_t max,
 /* Returns the last number routed to `endpoint`, and replaces it by `sequence`. */
 uint64_t workspace_routed(struct workspace *ws, int64_t endpoint,
                           uint64_t sequence);
+/* Forgets the numbers of endpoints for which `is_over` is true, if `endpoint` has none: before
+ * workspace_routed() adds it. */
+typedef bool workspace_over_fn(void *arg, int64_t endpoint);
+void workspace_forget_routed(struct workspace *ws, int64_t endpoint,
+                             workspace_over_fn *is_over, void *arg);
 void workspace_routed_blob(const struct workspace *ws, struct buf *out);
 
 #endif

@@ -6,10 +6,12 @@
 #include "json_text.h"
 #include "log.h"
 #include "managed_endpoints.h"
+#include "operational.h"
 #include "sequencer.h"
 #include "show_endpoints.h"
 #include "store.h"
 #include "store_search.h"
+#include "temporary.h"
 #include "tenants.h"
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -269,6 +271,80 @@ json_t *managed_create_command(void *self, json_t *args, char why[200])
     return out;
 }
 
+/* The sources and producers of the configuration, for people. */
+static void list_sources(const struct settings *s, struct buf *out)
+{
+    for (size_t i = 0; i < s->source_count; i++)
+        buf_printf(out, "%s%s", out->len ? ", " : "", s->sources[i].name);
+    for (size_t i = 0; i < s->producer_count; i++)
+        buf_printf(out, "%s%s", out->len ? ", " : "", s->producers[i].name);
+    buf_put(out, "", 1);
+}
+
+/* Each source exists. false: `why` says which does not. */
+static bool know_sources(const struct sequencer *q, const json_t *doc,
+                         char why[200])
+{
+    const struct settings *s = q->d.settings;
+    struct buf all;
+    json_t *one;
+    size_t i;
+
+    json_array_foreach(json_object_get(doc, "sources"), i, one)
+    {
+        const char *name = json_string_value(one);
+
+        if (strchr(name, '*') || settings_source(s, name) ||
+            settings_producer(s, name) || strcmp(name, OPERATIONAL_SOURCE) == 0)
+            continue;
+        buf_init(&all, TEXT_MAX_BYTES);
+        list_sources(s, &all);
+        control_fail(why, CONTROL_INVALID,
+                     "args.sources: there is no source \"%.40s\"; the sources "
+                     "and producers are: %.90s",
+                     name, all.failed ? "many" : all.data);
+        buf_fini(&all);
+        return false;
+    }
+    return true;
+}
+
+json_t *temporary_create_command(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    char id[NAME_MAX_BYTES + 1], what[300];
+    json_t *doc = settings_in(args), *out = NULL;
+    struct managed_row row = {.version = 1,
+                              .description = text_in(args, "description"),
+                              .created_ms = q->d.loop.now_ms,
+                              .created_by = control_actor(q->d.control),
+                              .changed_ms = q->d.loop.now_ms};
+    struct endpoint *e;
+    int ordered;
+
+    json_object_set_new(doc, "transport", json_string("pull"));
+    if (choose_id(q, "", id, why) && know_sources(q, doc, why) &&
+        is_good(q, id, doc, false, &ordered, why) &&
+        temporary_may_make(q, why)) {
+        e = endpoint_add_temporary(q, id);
+        e->ordered = ordered;
+        e->counted_ms = q->d.loop.awake_ms;
+        if (managed_write(q, e, &row, doc, what)) {
+            endpoint_list_put(q, e, ENDPOINTS_TEMPORARY);
+            note(q, e, "made");
+            endpoint_changed(q, e);
+            log_info(NULL, "a temporary endpoint was made", LS("endpoint", id),
+                     LS("by", row.created_by));
+            out = reply(q, e, NULL);
+        } else {
+            endpoint_note_gone(q, e);
+            refuse(why, "", what);
+        }
+    }
+    json_decref(doc);
+    return out;
+}
+
 /* ---- change, rotate ---- */
 
 /* The endpoint of args.name, if it was made at run time and, where the caller says so, still
@@ -346,6 +422,12 @@ static bool write_change(struct sequencer *q, struct endpoint *e,
 
     if (!is_good(q, e->name, c->doc, tenant, NULL, why))
         return false;
+    if (e->temporary && !is_pull(c->doc)) {
+        control_fail(why, CONTROL_INVALID,
+                     "args.transport: %.60s is temporary, so it stays `pull`",
+                     e->name);
+        return false;
+    }
     if (managed_write(q, e, &c->row, c->doc, what))
         return true;
     refuse(why, "", what);
@@ -444,6 +526,17 @@ json_t *managed_delete_command(void *self, json_t *args, char why[200])
                      (json_int_t)q->next_event, "waiting", (json_int_t)waiting);
 }
 
+json_t *temporary_delete_command(void *self, json_t *args, char why[200])
+{
+    const struct endpoint *e = endpoint_find(self, text_in(args, "name"));
+
+    if (e && e->temporary)
+        return managed_delete_command(self, args, why);
+    control_fail(why, CONTROL_NOT_FOUND, "there is no temporary endpoint %.63s",
+                 text_in(args, "name"));
+    return NULL;
+}
+
 json_t *managed_secrets_command(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
@@ -491,6 +584,9 @@ void managed_describe(struct sequencer *q, const struct endpoint *e,
                         json_text_or_null(there ? row.created_by : ""));
     json_object_set_new(out, "changed_at",
                         json_time(there ? row.changed_ms : 0));
+    json_object_set_new(out, "temporary", json_boolean(e->temporary));
+    json_object_set_new(out, "expires_at",
+                        json_time(temporary_expires_ms(q, e)));
     json_object_set_new(out, "settings", shown);
     if (e->managed)
         managed_done(q);

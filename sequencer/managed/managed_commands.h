@@ -14,6 +14,8 @@ json_t *managed_create_command(void *self, json_t *args, char why[200]);
 json_t *managed_change_command(void *self, json_t *args, char why[200]);
 json_t *managed_rotate_command(void *self, json_t *args, char why[200]);
 json_t *managed_delete_command(void *self, json_t *args, char why[200]);
+json_t *temporary_create_command(void *self, json_t *args, char why[200]);
+json_t *temporary_delete_command(void *self, json_t *args, char why[200]);
 /* The settings with secrets, for a program on the same machine. */
 json_t *managed_secrets_command(void *self, json_t *args, char why[200]);
 

@@ -13,6 +13,7 @@
 #include "sealed.h"
 #include "sequencer.h"
 #include "store.h"
+#include "temporary.h"
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +48,7 @@ struct managed {
     bool sealing;     /* there may be rows after it */
     int64_t resealed; /* since the configuration changed */
     stmt *all, *one, *add, *set, *drop, *page, *page_in, *count_in, *retired,
-        *postpone, *resealable, *deleted, *workspace, *count_deleted,
+        *postpone, *resealable, *unused, *deleted, *workspace, *count_deleted,
         *forget_deleted;
 };
 
@@ -56,7 +57,8 @@ struct managed *managed_open(struct db *db)
     struct managed *m = gr_alloc(sizeof *m);
 
     m->db = db;
-    m->all = db_prepare(db, "SELECT id, settings FROM managed_endpoints");
+    m->all = db_prepare(
+        db, "SELECT id, settings, unused_ms FROM managed_endpoints");
     m->one = db_prepare(db, SELECT_MANAGED "WHERE id = ?");
     m->add = db_prepare(db, ROW_INSERT("managed_endpoints", MANAGED_COLUMNS));
     m->set = db_prepare(db, "UPDATE managed_endpoints SET " ROW_SETS(
@@ -89,6 +91,8 @@ struct managed *managed_open(struct db *db)
             "deleted_ms > ?");
     m->forget_deleted = db_prepare(db, "DELETE FROM deleted_endpoints WHERE id "
                                        "NOT IN (SELECT id FROM endpoints)");
+    m->unused = db_prepare(
+        db, "UPDATE managed_endpoints SET unused_ms = ?2 WHERE id = ?1");
     m->resealable = db_prepare(
         db, "SELECT secrets_key, id FROM managed_endpoints WHERE secrets_key "
             "<> '' AND (secrets_key, id) > (?, ?) ORDER BY secrets_key, id "
@@ -165,6 +169,9 @@ void managed_load(struct sequencer *q)
         if (e) {
             e->managed = true;
             m->count++;
+            e->unused_ms = col_i64(m->all, 2);
+            if (e->temporary)
+                endpoint_list_put(q, e, ENDPOINTS_TEMPORARY);
             subscribe(q, e, doc);
         }
         json_decref(doc);
@@ -405,7 +412,8 @@ bool managed_write(struct sequencer *q, struct endpoint *e,
     }
     text = json_dumps(doc, JSON_COMPACT);
     row->id = e->id;
-    row->workspace = workspace ? workspace : "";
+    /* A temporary one is an operator's, and its workspace's tokens do not see it. */
+    row->workspace = workspace && !e->temporary ? workspace : "";
     row->settings = text;
     row->secrets = (struct bytes){sealed.data ? sealed.data : "", sealed.len};
     row->secrets_key = sealed.len ? key_ring_current(m->keys) : "";
@@ -438,8 +446,15 @@ void managed_delete(struct sequencer *q, struct endpoint *e)
     e->managed = false;
     m->count--;
     e->revoke = e->grant != 0;
-    e->waiting = true; /* dead letters, when its grant has ended */
+    e->waiting = true; /* they end when its grant has ended */
     endpoint_note_gone(q, e);
+}
+
+void managed_write_unused(struct sequencer *q, const struct endpoint *e)
+{
+    bind_i64(q->managed->unused, 1, e->id);
+    bind_i64(q->managed->unused, 2, e->unused_ms);
+    db_run(q->managed->db, q->managed->unused);
 }
 
 int managed_page(struct sequencer *q, const char *workspace, int64_t after,
@@ -669,6 +684,7 @@ void managed_work(struct sequencer *q)
         return;
     m->looked_ms = q->d.loop.mono_ms;
     give_back_grants(q);
+    temporary_work(q);
     if (q->disk_low)
         return;
     retire_secrets(q);

@@ -36,7 +36,8 @@ struct managed;
     X(i64, retire_ms)         \
     X(i64, created_ms)        \
     X(text, created_by)       \
-    X(i64, changed_ms)
+    X(i64, changed_ms)        \
+    X(i64, unused_ms)
 /* Borrowed until managed_done(). */
 struct managed_row {
     ROW_FIELDS(MANAGED_COLUMNS)
@@ -83,13 +84,16 @@ bool managed_can_seal(const struct sequencer *q, char why[300]);
  * settings. false: `why` says what is wrong, and nothing was changed. */
 bool managed_write(struct sequencer *q, struct endpoint *e,
                    struct managed_row *row, json_t *doc, char why[300]);
-/* Later events have no delivery to it; the waiting ones become dead letters. */
+/* Later events have no delivery to it; the waiting ones become dead letters, or abandoned if it
+ * is temporary. */
 void managed_delete(struct sequencer *q, struct endpoint *e);
 /* Of the next `max` above the id `after`: deletes those that get only events of this workspace,
  * and takes it out of the subscriptions of others. Returns the last id that it looked at; 0:
  * there were none. */
 int64_t managed_forget_workspace(struct sequencer *q, const char *workspace,
                                  int64_t after, int max);
+/* Writes how long it was not used (temporary.h). */
+void managed_write_unused(struct sequencer *q, const struct endpoint *e);
 /* The next ones of this workspace, or of all (""), above the id `after`. Returns how many. */
 int managed_page(struct sequencer *q, const char *workspace, int64_t after,
                  int max, int64_t *ids);

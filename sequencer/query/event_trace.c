@@ -113,6 +113,8 @@ static char *end_of(const struct delivery *d, const char *endpoint)
     if (d->status == DELIVERY_DEAD && d->at_ms &&
         strcmp(d->reason, "abandoned") != 0)
         return gr_printf("dead-lettered at %s: %s", endpoint, d->reason);
+    if (d->status == DELIVERY_ABANDONED && d->at_ms)
+        return gr_printf("abandoned at %s: %s", endpoint, d->reason);
     return NULL;
 }
 
@@ -464,7 +466,7 @@ static void on_delivery(void *arg, const struct delivery *d,
         json_pack(
             "{s:s,s:s,s:o,s:o,s:o,s:o,s:o}", "endpoint", endpoint, "status",
             delivery_status_name(d->status), "reason",
-            json_text_or_null(d->status == DELIVERY_DEAD ? d->reason : ""),
+            json_text_or_null(delivery_has_failed(d->status) ? d->reason : ""),
             "previous", json_number_or_null((int64_t)d->previous), "attempts",
             t->attempts, "next_attempt_at",
             json_time(d->status < DELIVERY_DELIVERED ? d->next_ms : 0), "retry",

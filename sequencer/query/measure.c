@@ -1,7 +1,9 @@
 /* measure: the metrics that are not plain counters. */
 #include "measure.h"
 #include "store.h"
+#include "temporary.h"
 #include "ulid.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* Most ids contain the time of acceptance, so that no row has to be read; an id that is made from
@@ -61,10 +63,14 @@ static void measure_endpoints(struct sequencer *q)
 void measure(void *self)
 {
     struct sequencer *q = self;
-    struct open_figures open = store_open_figures(q->store);
+    size_t left_out;
+    int64_t *temporary = temporary_ids(q, &left_out);
+    struct open_figures open = store_open_figures(q->store, temporary,
+                                                  left_out);
     int64_t since_ms = store_oldest_open_ms(q->store, &open);
     int64_t now = q->d.loop.now_ms;
 
+    free(temporary);
     measure_endpoints(q);
     for (int i = 0; i < DELIVERY_DELIVERED; i++)
         series_set(

@@ -113,7 +113,7 @@ static void from_oldest_open(struct sequencer *q, struct query *w)
 
     if (w->min)
         return;
-    open = store_open_figures(q->store);
+    open = store_open_figures(q->store, NULL, 0);
     for (int i = 0; i < DELIVERY_DELIVERED; i++)
         all += open.counts[i];
     w->min = !open.oldest ? INT64_MAX
@@ -338,7 +338,7 @@ static json_t *row_json(const struct found_row *r)
         (json_int_t)r->attempts, "last_http_status",
         json_number_or_null(r->http_status), "last_error",
         json_text_or_null(r->error), "reason",
-        json_text_or_null(r->status == DELIVERY_DEAD ? r->reason : ""),
+        json_text_or_null(delivery_has_failed(r->status) ? r->reason : ""),
         "received_at", json_time(r->received_ms), "next_attempt_at",
         json_time(open ? r->next_ms : 0));
 }
@@ -389,7 +389,8 @@ json_t *deliveries_search(void *self, json_t *args, char why[200])
     if (!read_query(&w, args, why))
         return NULL;
     dead = w.status && strcmp(w.status, "dead") == 0;
-    if (w.status && !dead && strcmp(w.status, "delivered") != 0)
+    if (w.status && !dead && strcmp(w.status, "delivered") != 0 &&
+        strcmp(w.status, "abandoned") != 0)
         from_oldest_open(q, &w);
     list = json_array();
     w.more = ask_endpoint(q, &w);

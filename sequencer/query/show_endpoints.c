@@ -10,6 +10,7 @@
 #include "store.h"
 #include "store_lanes.h"
 #include "tally.h"
+#include "temporary.h"
 #include "tenants.h"
 #include "trouble.h"
 #include <math.h>
@@ -33,6 +34,24 @@ static int compare_slots(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static json_t *show_temporary(struct sequencer *q)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < q->lists[ENDPOINTS_TEMPORARY].count &&
+                       json_array_size(list) < TROUBLES_SHOWN;
+         i++) {
+        const struct endpoint *e = endpoint_listed(q, ENDPOINTS_TEMPORARY, i);
+
+        json_array_append_new(
+            list, json_pack("{s:s,s:o,s:I}", "endpoint", e->name, "expires_at",
+                            json_time(temporary_expires_ms(q, e)), "waiting",
+                            (json_int_t)store_count_waiting(q->store, e->id,
+                                                            COUNT_MAX)));
+    }
+    return list;
+}
+
 /* In the order in which they were made. */
 void endpoints_troubles(void *self, json_t *out)
 {
@@ -51,7 +70,7 @@ void endpoints_troubles(void *self, json_t *out)
         json_t *one;
 
         if (!endpoint_is_configured(e) ||
-            (e->settings && !e->settings->enabled) || !since_ms)
+            (e->settings && !e->settings->enabled) || !since_ms || e->temporary)
             continue;
         if (json_array_size(list) >= TROUBLES_SHOWN) {
             more++;
@@ -68,6 +87,7 @@ void endpoints_troubles(void *self, json_t *out)
     free(slots);
     json_object_set_new(out, "troubles", list);
     json_object_set_new(out, "troubles_more", json_integer(more));
+    json_object_set_new(out, "temporary", show_temporary(q));
 }
 
 struct halts_json {
@@ -251,6 +271,7 @@ json_t *endpoints_want(void *self, json_t *args, char why[200])
                      name);
         return NULL;
     }
+    temporary_used(q, e);
     if (endpoint_is_on(e) && !e->grant)
         e->waiting = true; /* there may be deliveries: it needs a grant */
     return json_pack("{s:s,s:s,s:o}", "name", e->name, "state",
@@ -326,6 +347,8 @@ json_t *endpoints_show(void *self, json_t *args, char why[200])
             break;
         }
         after = is->id;
+        if (is->temporary && !is->managed && !is->at[ENDPOINTS_TEMPORARY])
+            continue; /* deleted, and none of its deliveries is open */
         e = endpoint_show(q, is);
         looked += number_of(e, "waiting") + number_of(e, "retrying");
         halts += json_array_size(json_object_get(e, "halted"));

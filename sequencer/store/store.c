@@ -45,6 +45,7 @@ struct store {
     stmt *reopening_add, *reopening_drop, *reopenings, *reopening_pending;
 };
 
+enum { FIGURES_MAX = 100000 };
 enum { ROUTED_MAX_BYTES = 16 * ENDPOINTS_MAX, CLOCK_ALL_BYTES = 1024 * 1024 };
 
 /* Shorter headers take less space than a row of `heads`. */
@@ -52,10 +53,13 @@ enum { SHARED_MIN_BYTES = 512 };
 
 #define DUPLICATE "1" /* EVENT_DUPLICATE */
 #define BUFFERED  "3" /* EVENT_BUFFERED */
+/* Those of temporary endpoints do not count; NULL: there are no others. */
+#define ALL_EXPIRED \
+    "min(CASE WHEN status <> 5 THEN status = 4 AND reason = 'expired' END)"
 /* enum event_end; an event without deliveries is done. */
-#define END_OF_EVENT                                                        \
-    "(SELECT CASE WHEN min(d.status) < 3 THEN 0 WHEN min(d.status = 4 AND " \
-    "d.reason = 'expired') THEN 2 ELSE 1 END FROM deliveries d WHERE "      \
+#define END_OF_EVENT                                               \
+    "(SELECT CASE WHEN min(d.status) < 3 THEN 0 WHEN " ALL_EXPIRED \
+    " THEN 2 ELSE 1 END FROM deliveries d WHERE "                  \
     "d.event = events.n)"
 #define EVENT_INTACT DB_INTACT(SUM_EVENTS)
 /* The checksums of the body, of the head that it shares, and of its event are right. */
@@ -77,7 +81,8 @@ static const struct db_statement statements[] = {
                         "clock, routed, lane) VALUES(?, ?, ?, ?, ?)"},
     {AT(endpoints),
      "SELECT " ROW_NAMES(ENDPOINT_COLUMNS) " FROM endpoints ORDER BY id"},
-    {AT(endpoint_add), "INSERT INTO endpoints(name) VALUES(?) RETURNING id"},
+    {AT(endpoint_add), "INSERT INTO endpoints(name, temporary) VALUES(?, ?) "
+                       "RETURNING id"},
     {AT(endpoint_set), "UPDATE endpoints SET owner = ?2, grant_id = ?3, config "
                        "= ?4 WHERE id = ?1"},
     {AT(endpoint_state),
@@ -131,7 +136,7 @@ static const struct db_statement statements[] = {
      ", " DUPLICATE "))"},
     {AT(event_totals),
      "SELECT count(*), ifnull(sum(status = 4), 0), ifnull(sum(attempts), 0), "
-     "ifnull(min(status = 4 AND reason = 'expired'), 0), "
+     "ifnull(" ALL_EXPIRED ", 0), "
      "ifnull(max(reopened_ms), 0) FROM deliveries WHERE event = ?"},
     {AT(event_end), "SELECT " END_OF_EVENT " FROM events WHERE n = ?"},
     {AT(digest_add),
@@ -164,9 +169,10 @@ static const struct db_statement statements[] = {
      "SELECT status, count(*), min(event), min(iif(reopened_ms = 0, event, "
      "NULL)), min(nullif(reopened_ms, 0)) FROM (SELECT * FROM (SELECT status, "
      "event, reopened_ms FROM deliveries INDEXED BY deliveries_waiting WHERE "
-     "status = 0 LIMIT 100000) UNION ALL SELECT * FROM (SELECT status, event, "
-     "reopened_ms FROM deliveries INDEXED BY deliveries_out WHERE grant_id <> "
-     "0 AND status < 3 LIMIT 100000)) GROUP BY status"},
+     "status = 0 AND endpoint > ?1 AND endpoint < ?2 LIMIT ?3) UNION ALL "
+     "SELECT * FROM (SELECT status, event, reopened_ms FROM deliveries INDEXED "
+     "BY deliveries_out WHERE grant_id <> 0 AND status < 3 AND endpoint > ?1 "
+     "AND endpoint < ?2 LIMIT ?4)) GROUP BY status"},
     {AT(endpoint_figures),
      "SELECT status, count(*), min(event), min(iif(reopened_ms = 0, event, "
      "NULL)), min(nullif(reopened_ms, 0)) FROM (SELECT * FROM (SELECT status, "
@@ -349,9 +355,10 @@ void store_endpoints_open(struct store *s, store_endpoint_fn *fn, void *arg)
     each_endpoint(s, s->endpoint_out, fn, arg);
 }
 
-int64_t store_endpoint_add(struct store *s, const char *name)
+int64_t store_endpoint_add(struct store *s, const char *name, bool temporary)
 {
     bind_text(s->endpoint_add, 1, name);
+    bind_i64(s->endpoint_add, 2, temporary);
     return db_number(s->db, s->endpoint_add, 0);
 }
 
@@ -711,35 +718,56 @@ static int64_t lesser(int64_t a, int64_t b)
     return !a || (b && b < a) ? b : a;
 }
 
-static struct open_figures read_figures(struct store *s, stmt *q)
+/* Adds what it finds. */
+static void read_figures(struct store *s, stmt *q, struct open_figures *f)
 {
-    struct open_figures f = {0};
-
     while (db_step(s->db, q)) {
         int64_t status = col_i64(q, 0);
 
         if (status >= 0 && status < DELIVERY_DELIVERED)
-            f.counts[status] = col_i64(q, 1);
-        f.oldest = lesser(f.oldest, col_i64(q, 2));
-        f.oldest_unopened = lesser(f.oldest_unopened, col_i64(q, 3));
-        f.reopened_ms = lesser(f.reopened_ms, col_i64(q, 4));
+            f->counts[status] += col_i64(q, 1);
+        f->oldest = lesser(f->oldest, col_i64(q, 2));
+        f->oldest_unopened = lesser(f->oldest_unopened, col_i64(q, 3));
+        f->reopened_ms = lesser(f->reopened_ms, col_i64(q, 4));
     }
     db_done(q);
-    return f;
 }
 
-struct open_figures store_open_figures(struct store *s)
+/* Adds those of the endpoints between these two. */
+static void add_figures(struct store *s, int64_t after, int64_t before,
+                        struct open_figures *f)
 {
-    return read_figures(s, s->open_figures);
+    bind_i64(s->open_figures, 1, after);
+    bind_i64(s->open_figures, 2, before);
+    bind_i64(s->open_figures, 3, FIGURES_MAX - f->counts[DELIVERY_WAITING]);
+    bind_i64(s->open_figures, 4,
+             FIGURES_MAX - f->counts[DELIVERY_IN_FLIGHT] -
+                 f->counts[DELIVERY_RETRYING]);
+    read_figures(s, s->open_figures, f);
+}
+
+struct open_figures store_open_figures(struct store *s, const int64_t *left_out,
+                                       size_t count)
+{
+    struct open_figures f = {0};
+    int64_t after = 0;
+
+    for (size_t i = 0; i < count; after = left_out[i++])
+        add_figures(s, after, left_out[i], &f);
+    add_figures(s, after, INT64_MAX, &f);
+    return f;
 }
 
 struct open_figures store_endpoint_figures(struct store *s, int64_t endpoint,
                                            uint64_t grant, int64_t max)
 {
+    struct open_figures f = {0};
+
     bind_i64(s->endpoint_figures, 1, endpoint);
     bind_i64(s->endpoint_figures, 2, (int64_t)grant);
     bind_i64(s->endpoint_figures, 3, max);
-    return read_figures(s, s->endpoint_figures);
+    read_figures(s, s->endpoint_figures, &f);
+    return f;
 }
 
 int64_t store_oldest_open_ms(struct store *s, const struct open_figures *f)

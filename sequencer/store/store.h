@@ -101,6 +101,7 @@ void store_workspaces(struct store *s, struct workspaces *w);
     X(text, owner)             \
     X(u64, grant_id)           \
     X(i64, config)             \
+    X(flag, temporary)         \
     ENDPOINT_STATE(X, X)
 struct endpoint_row {
     ROW_FIELDS(ENDPOINT_COLUMNS)
@@ -112,7 +113,8 @@ void store_endpoints(struct store *s, endpoint_fn *fn, void *arg);
  * Costs one step in an index each, however many deliveries it has. */
 typedef void store_endpoint_fn(void *arg, int64_t endpoint);
 void store_endpoints_open(struct store *s, store_endpoint_fn *fn, void *arg);
-int64_t store_endpoint_add(struct store *s, const char *name);
+/* Returns its id. */
+int64_t store_endpoint_add(struct store *s, const char *name, bool temporary);
 void store_endpoint_set(struct store *s, int64_t id, const char *owner,
                         uint64_t grant, int64_t config);
 void store_endpoint_state(struct store *s, const struct endpoint_row *e);
@@ -135,7 +137,9 @@ struct open_figures {
     int64_t oldest_unopened;
     int64_t reopened_ms; /* when the first of the others was reopened; 0 */
 };
-struct open_figures store_open_figures(struct store *s);
+/* `left_out`: endpoints whose deliveries do not count, ascending. */
+struct open_figures store_open_figures(struct store *s, const int64_t *left_out,
+                                       size_t count);
 /* The same of one endpoint: of the first `max` that wait, and the first `max` that its owner has. */
 struct open_figures store_endpoint_figures(struct store *s, int64_t endpoint,
                                            uint64_t grant, int64_t max);

@@ -123,13 +123,13 @@ class FakeSequencer:
             return
         _, epoch, stamp, _ = heartbeat or self.heartbeats[-1]
         endpoint, conf = self.grants[grant]
-        self.send(GRANTED, epoch, stamp, grant, endpoint, conf, *self.health)
+        self.send(GRANTED, epoch, stamp, grant, endpoint, conf, *self.health, 0)
 
     def say_revoked(self, grant):
         self.send(REVOKED, grant)
 
     def send(self, kind, *fields):
-        version = 2 if kind in (BATCH, ACKED) else 1
+        version = 2 if kind in (BATCH, ACKED, GRANTED) else 1
         self.push.send(pack(kind, version, self.name, self.inbox, *fields),
                        zmq.DONTWAIT)
 

@@ -135,7 +135,9 @@ static void move(int64_t n, enum delivery_status to,
     struct delivery d = row_of(n);
 
     delivery_move(&q, &endpoint, &d, to, why);
-    assert_int_equal(d.status, to);
+    assert_int_equal(d.status, to == DELIVERY_DEAD && endpoint.temporary
+                                   ? DELIVERY_ABANDONED
+                                   : to);
     delivery_fini(&d);
 }
 
@@ -178,17 +180,17 @@ static bool is_refused(int from, int to)
 static void only_what_the_table_allows_reaches_the_disk(void **state)
 {
     static const char *const allowed[] = {
-        [DELIVERY_WAITING] = "irdD",  [DELIVERY_IN_FLIGHT] = "wrdD",
-        [DELIVERY_RETRYING] = "wrdD", [DELIVERY_DELIVERED] = "w",
-        [DELIVERY_DEAD] = "wd",
+        [DELIVERY_WAITING] = "irdDA",  [DELIVERY_IN_FLIGHT] = "wrdDA",
+        [DELIVERY_RETRYING] = "wrdDA", [DELIVERY_DELIVERED] = "w",
+        [DELIVERY_DEAD] = "wd",        [DELIVERY_ABANDONED] = "wd",
     };
-    static const char dead_letters[] = "wirdD";
+    static const char dead_letters[] = "wirdDA";
 
     (void)state;
     /* delivery_dispatch() alone leads from WAITING to the next two; it is
      * tried in a_dispatched_delivery_takes_a_slot(). */
-    for (int from = DELIVERY_WAITING; from <= DELIVERY_DEAD; from++) {
-        for (int to = DELIVERY_WAITING; to <= DELIVERY_DEAD; to++) {
+    for (int from = DELIVERY_WAITING; from <= DELIVERY_ABANDONED; from++) {
+        for (int to = DELIVERY_WAITING; to <= DELIVERY_ABANDONED; to++) {
             if (from == DELIVERY_WAITING &&
                 (to == DELIVERY_IN_FLIGHT || to == DELIVERY_RETRYING))
                 continue;
@@ -288,6 +290,25 @@ a_dead_letter_is_written_once_and_a_late_success_recovers_it(void **state)
     assert_int_equal(q.metrics[METRIC_DELIVERED], 1);
 }
 
+static void a_temporary_endpoint_has_no_dead_letter(void **state)
+{
+    (void)state;
+    endpoint.temporary = true;
+    add(1, DELIVERY_IN_FLIGHT, false);
+    add(2, DELIVERY_WAITING, true);
+    move(1, DELIVERY_DEAD, &reported);
+    is(1, DELIVERY_ABANDONED, 0, false);
+    is(2, DELIVERY_WAITING, 0, false);
+    assert_int_equal(count("SELECT count(*) FROM dead_letters"), 0);
+    assert_int_equal(q.metrics[METRIC_DEAD], 0);
+    assert_int_equal(q.metrics[METRIC_ABANDONED], 1);
+    move(1, DELIVERY_DELIVERED, &(struct delivery_cause){0});
+    assert_int_equal(count("SELECT count(*) FROM dead_letters"), 0);
+    assert_int_equal(q.metrics[METRIC_RECOVERED], 0);
+    assert_int_equal(q.metrics[METRIC_DELIVERED], 0);
+    assert_int_equal(q.metrics[METRIC_LISTENED], 1);
+}
+
 static void an_ended_grant_frees_what_it_held(void **state)
 {
     (void)state;
@@ -367,6 +388,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_dead_letter_is_written_once_and_a_late_success_recovers_it, begin,
             end),
+        cmocka_unit_test_setup_teardown(a_temporary_endpoint_has_no_dead_letter,
+                                        begin, end),
         cmocka_unit_test_setup_teardown(an_ended_grant_frees_what_it_held,
                                         begin, end),
         cmocka_unit_test_setup_teardown(
