@@ -866,26 +866,35 @@ const struct command ctl_commands[] = {
     },
     {
         .name = "listen",
-        .args = "ENDPOINT",
-        .min = 1,
+        .args = "[ENDPOINT]",
         .max = 1,
-        .summary = "forward a pull endpoint's deliveries to a URL",
+        .summary = "forward events to a service on this machine",
         .help =
-            "Takes the deliveries of a pull endpoint (`transport: pull`) "
-            "over the HTTP API, and sends\neach to --forward-to, with the "
-            "headers and the body that a request of Grapnel has. A 2xx\n"
-            "ends the delivery; after any other response it is sent again "
-            "by the endpoint's retry\npolicy, and without a response in 5 "
-            "seconds. Without --forward-to, deliveries are shown and\n"
-            "acknowledged. After Ctrl-C, deliveries that it had taken go to "
-            "the next consumer.\nIt needs no process and no configuration "
-            "on this machine, if --console and a token are given.",
-        .examples =
-            "  grapnel listen jobs --forward-to "
-            "http://localhost:3000/hooks\n"
-            "  grapnel listen jobs --console https://example.com --token "
-            "file:token\n",
-        .options = {{"--forward-to", "URL",
+            "Makes a temporary endpoint, which gets the events of --source, "
+            "--type and --workspace from now on,\nand sends each to "
+            "--forward-to, with the headers and the body that a request of "
+            "Grapnel has. Each\nrequest and response is shown. A 2xx ends the "
+            "delivery; after any other response it is sent again\nby the retry "
+            "policy, and without a response in 5 seconds or more. Without "
+            "--forward-to, events are\nshown and acknowledged. Ctrl-C deletes "
+            "the endpoint: what waits for it is `abandoned`, without\ndead "
+            "letters. While this machine sleeps, events wait; after 24 hours "
+            "the endpoint is deleted.\nWith ENDPOINT, it takes the "
+            "deliveries of that pull endpoint (`transport: pull`), which "
+            "stays.\nIt needs no process and no configuration on this machine, "
+            "if --console and a token are given.",
+        .examples = "  grapnel listen --source stripe --forward-to "
+                    "http://localhost:3000/hooks\n"
+                    "  grapnel listen --type \"issue.*\" --workspace acme\n"
+                    "  grapnel listen jobs --console https://example.com "
+                    "--token file:token\n",
+        .options = {{"--source", "S",
+                     "events of this source; several with commas (all)"},
+                    {"--type", "T",
+                     "of this type or pattern; several with commas (all)"},
+                    {"--workspace", "W",
+                     "of this workspace; several with commas (all)"},
+                    {"--forward-to", "URL",
                      "send each event there (without: only show it)"},
                     {"--console", "URL",
                      "the address of the console (that of the configuration)"},

@@ -274,7 +274,11 @@ void complete_fini(struct completion *c)
 
 /* ---- the words ---- */
 
-enum { REPLY_WITHIN_MS = 700, ERRORS_MAX_BYTES = 1024 * 1024 };
+enum {
+    REPLY_WITHIN_MS = 700,
+    ENDPOINTS_LOOKED_AT = 200,
+    ERRORS_MAX_BYTES = 1024 * 1024
+};
 
 struct printer {
     struct ctl *c;
@@ -371,6 +375,25 @@ static void offer_found(const struct printer *p, const char *process,
     json_decref(reply);
 }
 
+/* Ids of endpoints made at run time, which only a running sequencer knows. */
+static void offer_managed(const struct printer *p)
+{
+    bool unreachable;
+    char why[200];
+    json_t *reply = ask(p->c, "sequencer", "endpoints",
+                        json_pack("{s:i}", "limit", ENDPOINTS_LOOKED_AT),
+                        REPLY_WITHIN_MS, &unreachable, why),
+           *one;
+    size_t i;
+
+    json_array_foreach(json_object_get(reply, "endpoints"), i, one)
+    {
+        if (strcmp(text_of(one, "managed_by"), "api") == 0)
+            offer(p, text_of(one, "name"), text_of(one, "description"));
+    }
+    json_decref(reply);
+}
+
 static void offer_words(const struct printer *p)
 {
     struct processes found;
@@ -378,6 +401,7 @@ static void offer_words(const struct printer *p)
     switch (p->plan->words) {
     case WORDS_ENDPOINT:
         offer_names(p, "endpoints", NULL);
+        offer_managed(p);
         break;
     case WORDS_SOURCE:
         offer_names(p, "sources", NULL);

@@ -85,6 +85,10 @@ static void print_endpoints(struct ctl *c, const json_t *list)
         const char *reason = text_of(e, "reason");
         const char *failing = text_of(e, "failing_since");
 
+        if (*text_of(e, "expires_at"))
+            printf("%s: temporary, of %s; deleted at %s %s if unused\n",
+                   text_of(e, "name"), text_of(e, "created_by"),
+                   time_of(e, "expires_at"), when_zone());
         if (*reason)
             printf("%s: %s since %s %s: %s\n", text_of(e, "name"),
                    text_of(e, "state"), time_of(e, "since"), when_zone(),

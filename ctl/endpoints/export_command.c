@@ -34,6 +34,7 @@ static void end_list(const struct listing *l)
 static bool is_managed(const json_t *row)
 {
     return strcmp(text_of(row, "managed_by"), "api") == 0 &&
+           !json_is_true(json_object_get(row, "temporary")) &&
            strcmp(text_of(row, "state"), "removed") != 0;
 }
 

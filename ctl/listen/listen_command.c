@@ -1,5 +1,6 @@
 /* listen_command: `grapnel listen`: takes the deliveries of a pull endpoint, forwards each to a URL,
- * and shows each request and response. */
+ * and shows each request and response. Without an endpoint, it makes a temporary one, and deletes
+ * it at the end. */
 #include "api_client.h"
 #include "bounds.h"
 #include "clock.h"
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -25,7 +27,9 @@ enum {
     END_MS = 5000, /* for the last requests, after Ctrl-C */
     AGAIN_MIN_MS = 500,
     AGAIN_MAX_MS = 5000,
-    RETRY_DELAY_S = 5, /* of a delivery that nobody received */
+    /* Of a delivery that nobody received: doubled with each attempt. */
+    RETRY_DELAY_S = 5,
+    RETRY_DELAY_MAX_S = 60,
     TRIES = 5,
     EXCHANGE_MAX_BYTES = 64 * 1024,
     SHOWN_BYTES = 1024,
@@ -43,14 +47,25 @@ static void on_signal(int signo)
         _exit(130);
 }
 
+/* As CLOCK_MONOTONIC, but time in which the machine sleeps counts: leases end meanwhile. */
+static int64_t boot_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 struct listening {
     struct ctl *c;
     struct api_client api;
     CURL *forward; /* NULL: only show */
     const char *url;
-    const char *endpoint;
-    char key[KEY_BYTES]; /* of the next take */
-    bool away;           /* the console's absence was reported */
+    char endpoint[NAME_MAX_BYTES + 1]; /* "": there is none */
+    bool temporary;                    /* it is to be deleted */
+    char key[KEY_BYTES];               /* of the next take */
+    int failures;                      /* takes that failed, in a row */
+    bool away;                         /* the console's absence was reported */
     bool bodies;
 };
 
@@ -69,6 +84,97 @@ static void sleep_ms(int ms)
 {
     if (!stop)
         poll(NULL, 0, ms);
+}
+
+/* ---- the temporary endpoint ---- */
+
+/* {"sources": ["plane"], …}; the caller's. */
+static json_t *wanted_events(const struct ctl *c)
+{
+    static const char *const lists[][2] = {{"--source", "sources"},
+                                           {"--type", "types"},
+                                           {"--workspace", "workspaces"}};
+    json_t *out = json_pack("{s:o}", "description",
+                            json_sprintf("grapnel listen of %s", user_name()));
+
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        const char *text = parsed_value(&c->parsed, lists[i][0]);
+        json_t *list = text ? json_array() : NULL;
+
+        while (text && *text) {
+            size_t n = strcspn(text, ",");
+            char *one = gr_strndup(text, n);
+
+            json_array_append_new(list, json_text_of(one));
+            free(one);
+            text += n + (text[n] == ',');
+        }
+        if (list)
+            json_object_set_new(out, lists[i][1], list);
+    }
+    return out;
+}
+
+/* -1, or the exit code. Goes on after Ctrl-C, with the same key: if a request that had no response
+ * made the endpoint, its repetition names it, and it can be deleted. */
+static int make_endpoint(struct listening *l)
+{
+    char key[KEY_BYTES];
+    json_t *reply = NULL;
+    long status = 0;
+
+    new_key(key);
+    for (int i = 0;
+         i < TRIES && stop < 2 && !reply && (status == 0 || status >= 500);
+         i++) {
+        if (i)
+            poll(NULL, 0, AGAIN_MIN_MS << i);
+        status = api_client_ask(
+            &l->api,
+            (struct api_call){.method = "POST",
+                              .path = gr_strdup("/temporary-endpoints"),
+                              .body = wanted_events(l->c),
+                              .key = key,
+                              .timeout_ms = stop ? END_MS : REQUEST_MS},
+            &reply);
+        if (!status && stop)
+            break;
+    }
+    if (reply)
+        snprintf(l->endpoint, sizeof l->endpoint, "%s", text_of(reply, "name"));
+    json_decref(reply);
+    if (*l->endpoint)
+        return -1;
+    return complain(status ? EXIT_REFUSED : EXIT_UNAVAILABLE, "%s", l->api.why);
+}
+
+static int delete_endpoint(struct listening *l)
+{
+    json_t *reply = NULL;
+    long status = 0;
+
+    for (int i = 0; i < TRIES && stop < 2; i++) {
+        if (i)
+            poll(NULL, 0, AGAIN_MIN_MS);
+        status = api_client_ask(
+            &l->api,
+            (struct api_call){
+                .method = "DELETE",
+                .path = gr_printf("/temporary-endpoints/%s", l->endpoint),
+                .if_match = true,
+                .timeout_ms = END_MS},
+            &reply);
+        json_decref(reply);
+        if (status == 200 || status == 404)
+            return 0;
+        if (status && status < 500)
+            break;
+    }
+    return complain(EXIT_REFUSED,
+                    "the temporary endpoint %s was not deleted: %s. `grapnel "
+                    "endpoints` shows when it ends",
+                    l->endpoint,
+                    status || *l->api.why ? l->api.why : "aborted");
 }
 
 /* ---- forwarding ---- */
@@ -193,6 +299,16 @@ static void show_request(const struct listening *l, const json_t *delivery,
     fflush(stdout);
 }
 
+static int retry_delay_s(const json_t *delivery)
+{
+    int64_t attempt = integer_of(delivery, "attempt");
+    int s = RETRY_DELAY_S;
+
+    while (--attempt > 0 && s < RETRY_DELAY_MAX_S)
+        s *= 2;
+    return s < RETRY_DELAY_MAX_S ? s : RETRY_DELAY_MAX_S;
+}
+
 static void show_response(const struct listening *l, const json_t *delivery,
                           const struct exchange *x)
 {
@@ -228,7 +344,7 @@ static void show_response(const struct listening *l, const json_t *delivery,
     } else {
         printf("  %sno response%s  POST %s  %s; again in %d s\n",
                colour_on(RED, l->c->colour), colour_off(RED, l->c->colour),
-               l->url, why, RETRY_DELAY_S);
+               l->url, why, retry_delay_s(delivery));
     }
     free(why);
     fflush(stdout);
@@ -298,7 +414,8 @@ static void process(struct listening *l, const char *take,
         end_delivery(l, "retry", take, event, -1, note);
     } else {
         snprintf(note, sizeof note, "%.140s", *x.why ? x.why : "no response");
-        end_delivery(l, "retry", take, event, stop ? 0 : RETRY_DELAY_S, note);
+        end_delivery(l, "retry", take, event,
+                     stop ? 0 : retry_delay_s(delivery), note);
     }
     buf_fini(&x.response);
     free((char *)(uintptr_t)body.p);
@@ -307,7 +424,7 @@ static void process(struct listening *l, const char *take,
 /* -1: continue, or the exit code. */
 static int take(struct listening *l, int *wait_ms)
 {
-    int64_t asked_ms = mono_ms();
+    int64_t asked_ms = boot_ms();
     json_t *reply = NULL, *delivery;
     const char *id;
     long status = api_client_ask(
@@ -329,18 +446,26 @@ static int take(struct listening *l, int *wait_ms)
         return -1;
     if (status == 401 || status == 403)
         return complain(EXIT_REFUSED, "%s", l->api.why);
-    if (status == 404)
-        return complain(EXIT_REFUSED, "%s", l->api.why);
-    if (status ==
-        409) /* perhaps the take of this key has ended: the next one */
+    if (status == 404) {
+        if (!l->temporary)
+            return complain(EXIT_REFUSED, "%s", l->api.why);
+        l->temporary = false;
+        return complain(EXIT_REFUSED,
+                        "the temporary endpoint %s has ended: it was deleted, "
+                        "or was not used for too long",
+                        l->endpoint);
+    }
+    if (status == 409) /* the take of this key may have ended: the next one */
         new_key(l->key);
     if (status != 200) {
-        if (!l->away)
-            complain(0, "%s; trying again", l->api.why);
-        l->away = true;
         *wait_ms = AGAIN_MIN_MS;
+        if (!l->away && (status != 409 || l->failures++ > 0)) {
+            complain(0, "%s; trying again", l->api.why);
+            l->away = true;
+        }
         return -1;
     }
+    l->failures = 0;
     if (l->away)
         complain(0, "the console responds again");
     l->away = false;
@@ -348,7 +473,7 @@ static int take(struct listening *l, int *wait_ms)
     id = json_string_value(json_object_get(reply, "take"));
     json_array_foreach(json_object_get(reply, "deliveries"), i, delivery)
         process(l, id, delivery,
-                mono_ms() - asked_ms <
+                boot_ms() - asked_ms <
                     WAIT_S * 1000 + LEASE_MS - FORWARD_MS - REQUEST_MS);
     json_decref(reply);
     return -1;
@@ -398,12 +523,15 @@ static char *token_of(struct ctl *c)
 
 static int listen_on(struct listening *l)
 {
-    int code = -1, wait_ms = 0, again_ms = AGAIN_MIN_MS;
+    int wait_ms = 0, again_ms = AGAIN_MIN_MS, deleted,
+        code = l->temporary ? make_endpoint(l) : -1;
 
+    if (code >= 0)
+        return code;
     if (!l->c->json)
-        fprintf(stderr, "Listening to the endpoint %s%s%s. Ctrl-C ends it.\n",
-                l->endpoint, l->forward ? ", forwarding to " : "",
-                l->forward ? l->url : "");
+        fprintf(stderr, "Listening to the %sendpoint %s%s%s. Ctrl-C ends it.\n",
+                l->temporary ? "temporary " : "", l->endpoint,
+                l->forward ? ", forwarding to " : "", l->forward ? l->url : "");
     new_key(l->key);
     while (!stop && code < 0) {
         code = take(l, &wait_ms);
@@ -412,8 +540,11 @@ static int listen_on(struct listening *l)
                                                  : 2 * again_ms;
         if (wait_ms)
             sleep_ms(again_ms);
+        if (ferror(stdout) && code < 0)
+            code = complain(EXIT_STORAGE, "cannot write to standard output");
     }
-    return code < 0 ? 0 : code;
+    deleted = l->temporary ? delete_endpoint(l) : 0;
+    return code > 0 ? code : deleted;
 }
 
 int run_listen(struct ctl *c)
@@ -421,13 +552,22 @@ int run_listen(struct ctl *c)
     static const char *const keys[] = {"console", "include", NULL};
     const char *console = parsed_value(&c->parsed, "--console");
     struct listening l = {.c = c,
-                          .endpoint = c->parsed.args[0],
+                          .temporary = c->parsed.arg_count == 0,
                           .url = parsed_value(&c->parsed, "--forward-to"),
                           .bodies = parsed_value(&c->parsed, "--bodies")};
     struct sigaction act = {.sa_handler = on_signal};
     char *token, *own = NULL;
     int code = EXIT_USAGE;
 
+    if (!l.temporary && (parsed_value(&c->parsed, "--source") ||
+                         parsed_value(&c->parsed, "--type") ||
+                         parsed_value(&c->parsed, "--workspace")))
+        return complain(EXIT_USAGE,
+                        "--source, --type and --workspace are for a temporary "
+                        "endpoint: leave out %s, whose subscription is its own",
+                        c->parsed.args[0]);
+    if (!l.temporary)
+        snprintf(l.endpoint, sizeof l.endpoint, "%s", c->parsed.args[0]);
     if (!console) {
         need_settings(c, keys,
                       "the address of the console is there; --console names "
@@ -439,6 +579,7 @@ int run_listen(struct ctl *c)
         sigaction(SIGINT, &act, NULL);
         sigaction(SIGTERM, &act, NULL);
         sigaction(SIGHUP, &act, NULL);
+        signal(SIGPIPE, SIG_IGN); /* it deletes its endpoint, too */
         curl_global_init(CURL_GLOBAL_DEFAULT);
         api_client_open(&l.api, console, token,
                         parsed_value(&c->parsed, "--ca"), &stop);

@@ -194,6 +194,21 @@ static void print_endpoints(struct ctl *c, const json_t *s)
                colour_off(YELLOW, c->colour));
 }
 
+static void print_temporary(const json_t *s)
+{
+    json_t *t;
+    size_t i;
+
+    json_array_foreach(json_object_get(s, "temporary"), i, t)
+    {
+        printf("Endpoint %s: temporary; ", text_of(t, "endpoint"));
+        if (*text_of(t, "expires_at"))
+            printf("deleted at %s %s if unused; ", time_of(t, "expires_at"),
+                   when_zone());
+        printf("%s waiting\n", text_of(t, "waiting"));
+    }
+}
+
 /* The largest value of a series without labels, in ms. -1: no process reports it. */
 static int64_t largest_ms(const json_t *all, const char *name)
 {
@@ -263,6 +278,7 @@ int run_status(struct ctl *c)
         printf("\n");
         print_rates(all);
         json_array_foreach(all, i, s) print_endpoints(c, s);
+        json_array_foreach(all, i, s) print_temporary(s);
         printf("\n");
         json_array_foreach(all, i, s) print_metrics(s);
         json_array_foreach(all, i, s) print_troubles(c, s);

@@ -441,6 +441,7 @@ static json_t *open_deliveries(struct replay *r, const char *id)
         const char *status = text_of(d, "status"), *to = text_of(d, "endpoint");
 
         if (strcmp(status, "delivered") != 0 && strcmp(status, "dead") != 0 &&
+            strcmp(status, "abandoned") != 0 &&
             (!r->endpoint || strcmp(to, r->endpoint) == 0))
             json_array_append_new(out, json_string(to));
     }

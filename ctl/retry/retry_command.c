@@ -211,9 +211,15 @@ int run_abandon(struct ctl *c)
         print_json(reply);
         return 0;
     }
-    printf("%s is abandoned at %s: dead letter %s\n", id, endpoint,
-           text_of(reply, "dead_letter_id"));
-    if (json_is_true(json_object_get(reply, "in_flight")))
+    if (!*text_of(reply, "dead_letter_id"))
+        printf("%s is abandoned at %s, a temporary endpoint: it has no dead "
+               "letter\n",
+               id, endpoint);
+    else
+        printf("%s is abandoned at %s: dead letter %s\n", id, endpoint,
+               text_of(reply, "dead_letter_id"));
+    if (*text_of(reply, "dead_letter_id") &&
+        json_is_true(json_object_get(reply, "in_flight")))
         printf("An attempt in progress may still reach the endpoint; if it "
                "succeeds, the dead letter becomes recovered.\n");
     json_decref(reply);
