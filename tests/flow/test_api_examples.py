@@ -41,6 +41,7 @@ class Examples(RigTest):
         event = rig.accept(rig.plane_body(workspace="acme"))
         rig.settle()
         managed = rig.ask("sequencer", "endpoint_create", url="https://example.com/")
+        temporary = rig.ask("sequencer", "temporary_create")
         made, code = rig.cli("tokens", "create", "examples", "--role", "admin")
         self.assertEqual(code, 0, made)
         other, _ = rig.cli("tokens", "create", "goes", "--role", "viewer")
@@ -59,7 +60,7 @@ class Examples(RigTest):
                "json": "Content-Type: application/json",
                "dead_letter": dead_letter["id"], "reject": reject["id"],
                "token_id": other["id"], "job": job["id"],
-               "managed": managed["name"], "leaving": "leaving",
+               "managed": managed["name"], "temporary": temporary["name"], "leaving": "leaving",
                **self.take(rig, made["token"])}
         count = 0
         for command in examples():
