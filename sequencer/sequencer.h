@@ -87,6 +87,7 @@ struct sequencer {
     struct operational_events *operational;
     struct event_types *event_types;
     struct operational_archive *operational_archive;
+    struct ended *ended;
     struct workspaces workspaces;
     struct endpoint *endpoints; /* by id */
     size_t endpoint_count, endpoint_capacity;

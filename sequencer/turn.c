@@ -5,6 +5,7 @@
 #include "config.h"
 #include "dead_letters.h"
 #include "dispatch.h"
+#include "ended.h"
 #include "event_types.h"
 #include "keys.h"
 #include "log.h"
@@ -179,6 +180,10 @@ void sequencer_begin(void *self)
     date_configuration(q);
     grants_configure(q, q->d.settings);
     streams_configure(q->streams);
+    if (ended_count(q->ended)) {
+        tokens_end(q);
+        managed_end(q);
+    }
 }
 
 int sequencer_work(void *self)
@@ -249,7 +254,10 @@ void sequencer_open(void *self)
     q->search = store_search_open(q->d.db);
     q->search_filters = search_filters_open(q);
     q->keys = keys_open(q->d.db);
-    q->tokens = tokens_open(q->d.db);
+    q->ended = ended_open(
+        q->d.settings->state_dir,
+        retention_before(&q->d.retention, now_ms(), ENDED_KEEP_DAYS * DAY_MS));
+    q->tokens = tokens_open(q->d.db, q->ended);
     q->operational = operational_events_open(q->d.db);
     q->erasing = workspace_erase_open(q);
     q->event_types = event_types_open(q->d.db);
@@ -315,6 +323,7 @@ void sequencer_close(void *self)
     operational_events_close(q->operational);
     workspace_erase_close(q->erasing);
     tokens_close(q->tokens);
+    ended_close(q->ended);
     tallies_close(q->tallies);
     managed_close(q->managed);
     keys_close(q->keys);

@@ -487,6 +487,23 @@ static void print_erasures(const struct restore *r)
     free(path);
 }
 
+/* Nor is what was revoked and deleted (docs/decisions/0105). */
+static void print_ended(const struct restore *r)
+{
+    char *path = gr_printf("%s/ended", r->state_dir);
+
+    if (access(path, F_OK) == 0)
+        printf("Tokens that were revoked stay revoked, and endpoints made at "
+               "run time that were\ndeleted stay deleted.\n");
+    else
+        printf("There is no %s: tokens of the HTTP API that were\nrevoked on "
+               "another machine since then are valid again, and endpoints made "
+               "at run time\nthat were deleted there get events again, unless "
+               "you put its copy there first.\n",
+               path);
+    free(path);
+}
+
 static void print_copies(struct ctl *ctl, const struct restore *r)
 {
     char since[RFC3339_BYTES], bytes[32], ago[32];
@@ -510,15 +527,14 @@ static void print_copies(struct ctl *ctl, const struct restore *r)
         putchar('\n');
     }
     rfc3339(since, oldest_ms);
-    printf(
-        "\nData stored after %s (%s ago) is lost, unless a process that was "
-        "not restored\nstill has it.%s\n",
-        since, human_ms(now_ms() - oldest_ms, ago),
-        has_kind(r, store_kind_of("sequencer"))
-            ? " The sequencer begins a new grapnel-series.\n"
-              "Tokens of the HTTP API that were revoked since then are valid "
-              "again: revoke them\nonce more (`grapnel tokens`)."
-            : "");
+    printf("\nData stored after %s (%s ago) is lost, unless a process that was "
+           "not restored\nstill has it.%s\n",
+           since, human_ms(now_ms() - oldest_ms, ago),
+           has_kind(r, store_kind_of("sequencer"))
+               ? " The sequencer begins a new grapnel-series."
+               : "");
+    if (has_kind(r, store_kind_of("sequencer")))
+        print_ended(r);
     print_erasures(r);
     if (r->aside)
         printf("The replaced files are in %s. Delete them when you no longer "

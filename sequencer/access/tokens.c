@@ -2,6 +2,7 @@
 #include "tokens.h"
 #include "clock.h"
 #include "encoding.h"
+#include "ended.h"
 #include "json_text.h"
 #include "log.h"
 #include "operational.h"
@@ -44,17 +45,20 @@ struct token_row {
 
 struct tokens {
     struct db *db;
+    const struct ended *ended;
     struct ulid ids;
     int64_t purge_ms; /* mono: the next purge is due */
-    stmt *add, *list, *find, *find_name, *check, *used, *revoke, *count, *purge;
+    stmt *add, *list, *find, *find_name, *check, *used, *revoke, *active,
+        *count, *purge;
 };
 
-struct tokens *tokens_open(struct db *db)
+struct tokens *tokens_open(struct db *db, const struct ended *ended)
 {
     struct tokens *t = gr_alloc(sizeof *t);
     stmt *last = db_prepare(db, "SELECT max(id) FROM tokens");
 
     t->db = db;
+    t->ended = ended;
     t->add = db_prepare(db, ROW_INSERT("tokens", TOKEN_COLUMNS));
     t->list = db_prepare(db,
                          SELECT_TOKEN "WHERE id < ? ORDER BY id DESC LIMIT ?");
@@ -64,8 +68,10 @@ struct tokens *tokens_open(struct db *db)
     t->check = db_prepare(db, SELECT_TOKEN "WHERE sha256 = ?");
     t->used = db_prepare(db,
                          "UPDATE tokens SET last_used_ms = ?2 WHERE id = ?1");
-    t->revoke = db_prepare(db,
-                           "UPDATE tokens SET revoked_ms = ?2 WHERE id = ?1");
+    t->revoke = db_prepare(
+        db,
+        "UPDATE tokens SET revoked_ms = ?2 WHERE id = ?1 AND revoked_ms = 0");
+    t->active = db_prepare(db, "SELECT id FROM tokens WHERE revoked_ms = 0");
     t->count = db_prepare(
         db, "SELECT count(*) FROM (SELECT 1 FROM tokens LIMIT ?)");
     t->purge = db_prepare(
@@ -109,6 +115,9 @@ static bool read_token(struct tokens *t, stmt *q, struct token_row *row)
     if (!db_step(t->db, q))
         return false;
     ROW_READ(TOKEN_COLUMNS, q, i, row);
+    /* Its row may be from before the token was revoked (ended.h). */
+    if (!row->revoked_ms)
+        row->revoked_ms = ended_at(t->ended, row->id);
     return true;
 }
 
@@ -288,6 +297,26 @@ json_t *tokens_create(void *self, json_t *args, char why[200])
 
 /* ---- revoke, check ---- */
 
+/* A database that was restored, or an act that was not committed, is behind the file. */
+void tokens_end(struct sequencer *q)
+{
+    struct tokens *t = q->tokens;
+    struct string_list behind = {0};
+
+    while (db_step(t->db, t->active))
+        if (ended_at(q->ended, col_text(t->active, 0)))
+            string_list_add(&behind, col_text(t->active, 0));
+    db_done(t->active);
+    for (size_t i = 0; i < behind.count; i++) {
+        bind_text(t->revoke, 1, behind.items[i]);
+        bind_i64(t->revoke, 2, ended_at(q->ended, behind.items[i]));
+        db_run(t->db, t->revoke);
+        log_warn(NULL, "a token stays revoked, as state_dir/ended says",
+                 LS("token", behind.items[i]));
+    }
+    string_list_fini(&behind);
+}
+
 json_t *tokens_revoke(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
@@ -295,26 +324,27 @@ json_t *tokens_revoke(void *self, json_t *args, char why[200])
     const char *id = json_string_value(json_object_get(args, "id"));
     struct token_row row;
     json_t *out = NULL;
-    bool active = false;
+    bool known;
 
     bind_text(t->find, 1, id);
-    if (read_token(t, t->find, &row)) {
-        active = !row.revoked_ms;
-        if (active)
-            row.revoked_ms = q->d.loop.now_ms;
-        out = token_json(&row, q->d.loop.now_ms);
-    } else {
+    known = read_token(t, t->find, &row);
+    if (!known)
         control_fail(why, CONTROL_NOT_FOUND,
                      "there is no token %.64s: `grapnel tokens` lists them",
                      id);
+    else if (row.revoked_ms ||
+             ended_add(q->ended, id, q->d.loop.now_ms, why) == GR_OK) {
+        row.revoked_ms = row.revoked_ms ? row.revoked_ms : q->d.loop.now_ms;
+        out = token_json(&row, q->d.loop.now_ms);
     }
     db_done(t->find);
-    if (!active)
-        return out;
+    if (!out)
+        return NULL;
     bind_text(t->revoke, 1, id);
     bind_i64(t->revoke, 2, q->d.loop.now_ms);
     db_run(t->db, t->revoke);
-    log_info(NULL, "a token was revoked", LS("token", id));
+    if (db_changes(t->db))
+        log_info(NULL, "a token was revoked", LS("token", id));
     return out;
 }
 

@@ -12,8 +12,14 @@
 struct sequencer;
 struct tokens;
 
-struct tokens *tokens_open(struct db *db);
+struct ended;
+
+/* `ended` (ended.h) stays the caller's. */
+struct tokens *tokens_open(struct db *db, const struct ended *ended);
 void tokens_close(struct tokens *t);
+/* Revokes those that were revoked before, as state_dir/ended says (ended.h): the database was restored
+ * from an older copy. */
+void tokens_end(struct sequencer *q);
 /* From time to time: deletes rows of tokens that ended long ago. */
 void tokens_work(struct sequencer *q);
 

@@ -2,6 +2,7 @@
 #include "managed_commands.h"
 #include "clock.h"
 #include "conf.h"
+#include "ended.h"
 #include "endpoint_document.h"
 #include "json_text.h"
 #include "log.h"
@@ -516,6 +517,8 @@ json_t *managed_delete_command(void *self, json_t *args, char why[200])
     int64_t waiting;
 
     if (!e)
+        return NULL;
+    if (ended_add(q->ended, e->name, q->d.loop.now_ms, why) != GR_OK)
         return NULL;
     waiting = store_count_waiting(q->store, e->id, 10000);
     managed_delete(q, e);

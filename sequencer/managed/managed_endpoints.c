@@ -3,6 +3,7 @@
 #include "managed_endpoints.h"
 #include "clock.h"
 #include "conf.h"
+#include "ended.h"
 #include "endpoint_config.h"
 #include "endpoint_document.h"
 #include "endpoint_index.h"
@@ -455,6 +456,19 @@ void managed_write_unused(struct sequencer *q, const struct endpoint *e)
     bind_i64(q->managed->unused, 1, e->id);
     bind_i64(q->managed->unused, 2, e->unused_ms);
     db_run(q->managed->db, q->managed->unused);
+}
+
+void managed_end(struct sequencer *q)
+{
+    for (size_t i = 0; i < q->endpoint_count && q->managed->count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        if (!e->managed || !ended_at(q->ended, e->name))
+            continue;
+        managed_delete(q, e);
+        log_warn(NULL, "an endpoint stays deleted, as state_dir/ended says",
+                 LS("endpoint", e->name));
+    }
 }
 
 int managed_page(struct sequencer *q, const char *workspace, int64_t after,

@@ -87,6 +87,9 @@ bool managed_write(struct sequencer *q, struct endpoint *e,
 /* Later events have no delivery to it; the waiting ones become dead letters, or abandoned if it
  * is temporary. */
 void managed_delete(struct sequencer *q, struct endpoint *e);
+/* Deletes those that were deleted before, as state_dir/ended says (ended.h): the database was restored
+ * from an older copy. */
+void managed_end(struct sequencer *q);
 /* Of the next `max` above the id `after`: deletes those that get only events of this workspace,
  * and takes it out of the subscriptions of others. Returns the last id that it looked at; 0:
  * there were none. */
