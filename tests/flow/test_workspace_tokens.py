@@ -14,7 +14,7 @@ import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from api_examples import BASE, Pipeline, fill, is_change  # noqa: E402
-from rig import RigTest, main, wait_for  # noqa: E402
+from rig import RigTest, http_request, main, wait_for  # noqa: E402
 
 # The operator's endpoints, of which no customer hears.
 OPERATORS = re.compile(r"\b(crm|legal|slow|spare|inbox)\b")
@@ -469,6 +469,36 @@ class Limits(Tenants):
                 break
             texts[i] += line
         self.assertTrue(enough(texts[i]), texts[i])
+
+
+class Reasons(RigTest):
+    def test_the_reason_of_an_event_without_subscribers_is_for_operators(self):
+        rig = self.rig({"console": {"tokens": ["an-admin-token-of-the-file"]}}, console=True)
+        rig.config["endpoints"][0]["types"] = ["nothing"]
+        rig.write_config()
+        rig.start()
+        token = rig.cli("tokens", "create", "t", "--role", "workspace", "--workspace",
+                        "wsalpha")[0]["token"]
+
+        def get(path, who):
+            return http_request(rig.console_port, "GET", BASE + path, None,
+                                {"Authorization": f"Bearer {who}"})
+        stream = http.client.HTTPConnection("127.0.0.1", rig.console_port, timeout=20)
+        stream.request("GET", f"{BASE}/stream", headers={"Authorization": f"Bearer {token}"})
+        answer = stream.getresponse()
+        event = rig.accept(rig.plane_body(workspace="wsalpha"))
+        rig.wait_status(event)
+        for path in ("/events", f"/events/{event}"):
+            self.assertIn(b"crm", get(path, "an-admin-token-of-the-file")[2])
+            text = get(path, token)[2]
+            self.assertIn(event.encode(), text)
+            self.assertNotIn(b"crm", text)
+        line = ""
+        while event not in line:
+            line = answer.readline().decode()
+            self.assertTrue(line)
+        self.assertNotIn("crm", line)
+        stream.close()
 
 
 class Operational(Tenants):
