@@ -31,6 +31,7 @@ enum {
     RETRY_DELAY_S = 5,
     RETRY_DELAY_MAX_S = 60,
     TRIES = 5,
+    GIVE_BACK_MS = 2000,
     EXCHANGE_MAX_BYTES = 64 * 1024,
     SHOWN_BYTES = 1024,
     TOKEN_MAX_BYTES = 4096,
@@ -421,13 +422,11 @@ static void process(struct listening *l, const char *take,
     free((char *)(uintptr_t)body.p);
 }
 
-/* -1: continue, or the exit code. */
-static int take(struct listening *l, int *wait_ms)
+/* The same request as long as the key is the same. */
+static long ask_take(struct listening *l, bool interruptible, int timeout_ms,
+                     json_t **reply)
 {
-    int64_t asked_ms = boot_ms();
-    json_t *reply = NULL, *delivery;
-    const char *id;
-    long status = api_client_ask(
+    return api_client_ask(
         &l->api,
         (struct api_call){
             .method = "POST",
@@ -436,14 +435,41 @@ static int take(struct listening *l, int *wait_ms)
                               json_sprintf("%ds", WAIT_S), "lease",
                               json_sprintf("%ds", LEASE_MS / 1000)),
             .key = l->key,
-            .timeout_ms = WAIT_S * 1000 + REQUEST_MS,
-            .interruptible = true},
-        &reply);
+            .timeout_ms = timeout_ms,
+            .interruptible = interruptible},
+        reply);
+}
+
+/* After Ctrl-C interrupted a take: if it was made all the same, its deliveries need not wait for the
+ * end of the lease. A repetition gets the same take at once, or 409 if it still waits; then the
+ * console notices that nobody does. */
+static void give_back(struct listening *l)
+{
+    json_t *reply = NULL, *delivery;
+    size_t i;
+
+    ask_take(l, false, GIVE_BACK_MS, &reply);
+    json_array_foreach(json_object_get(reply, "deliveries"), i, delivery)
+        end_delivery(l, "retry", text_of(reply, "take"),
+                     text_of(delivery, "event_id"), 0, NULL);
+    json_decref(reply);
+}
+
+/* -1: continue, or the exit code. */
+static int take(struct listening *l, int *wait_ms)
+{
+    int64_t asked_ms = boot_ms();
+    json_t *reply = NULL, *delivery;
+    const char *id;
+    long status = ask_take(l, true, WAIT_S * 1000 + REQUEST_MS, &reply);
     size_t i;
 
     *wait_ms = 0;
-    if (stop)
+    if (stop && status != 200) {
+        if (!status)
+            give_back(l);
         return -1;
+    }
     if (status == 401 || status == 403)
         return complain(EXIT_REFUSED, "%s", l->api.why);
     if (status == 404) {

@@ -41,7 +41,7 @@ class Examples(RigTest):
         event = rig.accept(rig.plane_body(workspace="acme"))
         rig.settle()
         managed = rig.ask("sequencer", "endpoint_create", url="https://example.com/")
-        temporary = rig.ask("sequencer", "temporary_create")
+        temporary = rig.ask("sequencer", "temporary_create", types=["none"])
         made, code = rig.cli("tokens", "create", "examples", "--role", "admin")
         self.assertEqual(code, 0, made)
         other, _ = rig.cli("tokens", "create", "goes", "--role", "viewer")
