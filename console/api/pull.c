@@ -27,6 +27,7 @@ struct taking {
     struct processes deliverers;
     size_t next;
     int64_t until_ms, began_ms; /* mono: end and begin of the wait */
+    bool given_back;            /* nobody is there to get the reply */
 };
 
 static void taking_free(void *state)
@@ -139,6 +140,20 @@ static void ask_next(struct api_request *r)
                     (left_ms > 0 ? (int)left_ms : 0) + MARGIN_MS);
 }
 
+/* The client left while its take was made: its deliveries need not wait for the end of the lease. */
+static void return_take(struct api_request *r)
+{
+    struct taking *t = r->state;
+    json_t *args = json_pack("{s:O,s:O,s:i,s:s}", "endpoint",
+                             json_object_get(r->args, "endpoint"), "take",
+                             json_object_get(api_reply(r, 0), "take"),
+                             "delay_ms", 0, "note", "the client has gone");
+
+    t->given_back = true;
+    api_forget(r);
+    api_ask(r, t->deliverers.names[t->next - 1], &command_pull_retry, args);
+}
+
 void pull_take(struct api_request *r)
 {
     struct taking *t = r->state;
@@ -152,6 +167,8 @@ void pull_take(struct api_request *r)
         t->until_ms = t->began_ms + wait_ms_of(r);
         api_processes(r, "deliverer", &t->deliverers);
         ask_next(r);
+    } else if (t->given_back) {
+        api_fail(r, WEB_BUSY, NULL, "the client has gone");
     } else if (r->stage > RESTART) { /* api_again_in() */
         r->stage = 1;
         ask_next(r);
@@ -161,7 +178,11 @@ void pull_take(struct api_request *r)
     } else if (is_elsewhere(r)) {
         ask_next(r);
     } else if (api_answered(r, 0)) {
-        api_respond(r, json_incref(api_reply(r, 0)));
+        if (web_client_left(r->web) &&
+            json_is_string(json_object_get(api_reply(r, 0), "take")))
+            return_take(r);
+        else
+            api_respond(r, json_incref(api_reply(r, 0)));
     }
 }
 
