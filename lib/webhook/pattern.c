@@ -696,15 +696,14 @@ static bool enter(struct matching *m, struct set *to, int32_t state)
 static bool in_class(const struct pattern *p, int32_t number, uint32_t c)
 {
     const struct class *class = &p->classes[number];
-    const struct range *ranges = p->ranges + class->first;
-    size_t low = 0, high = class->count;
+    size_t low = class->first, high = low + class->count;
 
     while (low < high) {
         size_t middle = (low + high) / 2;
 
-        if (c > ranges[middle].to)
+        if (c > p->ranges[middle].to)
             low = middle + 1;
-        else if (c < ranges[middle].from)
+        else if (c < p->ranges[middle].from)
             high = middle;
         else
             return true;
