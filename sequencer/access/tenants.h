@@ -1,8 +1,9 @@
 /* tenants: what belongs to a workspace, for the tokens of workspaces. Names are compared as bytes.
  *
  * An event belongs to the workspace that it names. Excepted are requests that carried several
- * events, and refused events whose workspace is unknown: they may have parts of others. An
- * endpoint belongs to a workspace if it was made at run time for that one alone, also after it
+ * events, and refused events whose workspace is unknown: they may have parts of others. One of
+ * Grapnel's own events that is about an endpoint belongs to the workspace only if that endpoint
+ * does. An endpoint belongs to a workspace if it was made at run time for that one alone, also after it
  * was deleted. A delivery belongs to it if both do.
  *
  * Reads the store; call it inside of the turn's transaction. */
@@ -15,7 +16,8 @@
 struct sequencer;
 
 /* `tenant` NULL: there is no restriction. */
-bool tenant_has_event(const char *tenant, const struct event_row *e);
+bool tenant_has_event(struct sequencer *q, const char *tenant,
+                      const struct event_row *e);
 bool tenant_has_endpoint(struct sequencer *q, const char *tenant,
                          int64_t endpoint);
 /* The argument `tenant`; NULL: it is not there. */

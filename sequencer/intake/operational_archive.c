@@ -52,6 +52,22 @@ void operational_archive_add(struct operational_archive *a, int64_t event,
     db_run(a->db, a->add);
 }
 
+json_t *operational_archive_data(struct operational_archive *a, int64_t event)
+{
+    json_t *all = NULL, *data;
+
+    bind_i64(a->find, 1, event);
+    if (db_step(a->db, a->find)) {
+        struct bytes body = col_blob(a->find, 1);
+
+        all = json_loadb((const char *)body.p, body.n, 0, NULL);
+    }
+    db_done(a->find);
+    data = json_incref(json_object_get(all, "data"));
+    json_decref(all);
+    return data;
+}
+
 /* One of the events that are stored here, with what its row borrows. */
 struct archived {
     struct event_row ev;

@@ -17,6 +17,8 @@ void operational_archive_close(struct operational_archive *a);
 void operational_archive_add(struct operational_archive *a, int64_t event,
                              int64_t received_ms, struct bytes headers,
                              struct bytes body);
+/* `data` of its body; the caller's. NULL: the body is not stored. */
+json_t *operational_archive_data(struct operational_archive *a, int64_t event);
 
 /* The commands `archive`, `request` and `resend`, with the replies of those of ingress. */
 json_t *operational_archive_list(void *self, json_t *args, char why[200]);

@@ -9,11 +9,13 @@
 #include "lanes.h"
 #include "log.h"
 #include "managed_endpoints.h"
+#include "operational.h"
 #include "publication.h"
 #include "route.h"
 #include "show_endpoints.h"
 #include "split.h"
 #include "store.h"
+#include "tenants.h"
 #include "workspace_erase.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,6 +152,24 @@ static int compare_ids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* As in routing.c: an endpoint of one workspace hears only of endpoints of that workspace, also if an
+ * operator sends the event there. */
+static bool may_hear(const struct reopening *a, const struct endpoint *e)
+{
+    char *workspace = strcmp(a->ev.source, OPERATIONAL_SOURCE) == 0
+                          ? managed_workspace(a->q, e->id)
+                          : NULL;
+    bool may = !workspace || tenant_has_event(a->q, workspace, &a->ev);
+
+    if (!may)
+        log_warn(a->ev.id,
+                 "not sent again to an endpoint of one workspace: the event is "
+                 "about an endpoint that is not of that workspace",
+                 LS("endpoint", e->name));
+    free(workspace);
+    return may;
+}
+
 /* Open the deliveries to endpoints that had the event or are subscribed to it today. `only`: to
  * no other endpoint than this; NULL: to all. */
 static void open_all(struct reopening *a, const struct publication *u,
@@ -173,7 +193,7 @@ static void open_all(struct reopening *a, const struct publication *u,
         if (e && (i == 0 || all.ids[i - 1] != e->id) &&
             (always || (endpoint_is_configured(e) &&
                         !(e->settings && e->settings->internal))) &&
-            (!only || e == only)) {
+            (!only || e == only) && may_hear(a, e)) {
             endpoint_wake(q, e);
             open_one(a, e);
         }

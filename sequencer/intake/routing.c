@@ -101,7 +101,8 @@ static int add_deliveries(struct sequencer *q, const struct event_row *ev,
         struct endpoint *e = endpoint_find(q, o->only);
 
         if (!e || !endpoint_is_configured(e) ||
-            (e->settings && e->settings->internal))
+            (e->settings && e->settings->internal) ||
+            (o->about && !may_hear_of(q, e, o->about)))
             return 0;
         endpoint_wake(q, e);
         choice = choice_text(u, NULL, ev->received_ms, true);

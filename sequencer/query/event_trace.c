@@ -619,7 +619,7 @@ json_t *event_trace(void *self, json_t *args, char why[200])
     json_t *out = NULL;
 
     if (store_event_by_id(q->store, wire_text(id), &e) &&
-        tenant_has_event(tenant, &e)) {
+        tenant_has_event(q, tenant, &e)) {
         out = trace_row(q, &e, tenant);
     } else if (tenant) {
         control_fail(why, CONTROL_NOT_FOUND, "no event has this id");

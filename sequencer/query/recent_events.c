@@ -76,7 +76,7 @@ json_t *events_recent(void *self, json_t *args, char why[200])
         while (store_events_next(q->search, &e)) { /* newest first */
             json_array_insert_new(
                 list, 0, event_json(&e, store_event_end(q->store, e.n)));
-            if (!tenant_has_event(e.workspace, &e))
+            if (!tenant_has_event(q, e.workspace, &e))
                 json_array_append_new(hidden, json_string(e.id));
             event_fini(&e);
         }

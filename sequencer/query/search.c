@@ -178,7 +178,7 @@ static void add_event(struct sequencer *q, const struct query *w,
 {
     enum event_end end;
 
-    if (!tenant_has_event(w->tenant, e) || !takes(w->source, e->source) ||
+    if (!tenant_has_event(q, w->tenant, e) || !takes(w->source, e->source) ||
         !takes(w->type, e->type) || !takes(w->workspace, e->workspace) ||
         e->received_ms < w->since_ms || e->received_ms >= w->until_ms)
         return;
