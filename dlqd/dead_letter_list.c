@@ -240,7 +240,7 @@ static json_t *delivery_id_json(const struct source *source,
 }
 
 static void show_content(struct dlqd *d, json_t *out,
-                         const struct dead_letter *l)
+                         const struct dead_letter *l, bool tenant)
 {
     const struct source *source = settings_source(d->daemon.settings,
                                                   l->source);
@@ -250,8 +250,9 @@ static void show_content(struct dlqd *d, json_t *out,
         return;
     json_object_set_new(out, "delivery_id",
                         delivery_id_json(source, headers, body));
-    json_object_set_new(out, "headers",
-                        mask_json(d->daemon.settings, l->source, headers));
+    if (!tenant) /* they tell of the source and of its network */
+        json_object_set_new(out, "headers",
+                            mask_json(d->daemon.settings, l->source, headers));
     if (utf8_valid(body))
         json_object_set_new(out, "body", json_text(body));
     else
@@ -291,7 +292,7 @@ json_t *list_ask_show(void *self, json_t *args, char why[200])
     json_object_set_new(out, "workspace", json_text_of(l.workspace));
     json_object_set_new(out, "sequence", json_number_or_null(l.sequence));
     json_object_set_new(out, "received_at", json_time(l.received_ms));
-    show_content(d, out, &l);
+    show_content(d, out, &l, arg_text(args, "tenant"));
     json_object_set_new(out, "history", history_json(d, l.n));
     dead_letter_fini(&l);
     return out;

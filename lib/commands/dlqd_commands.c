@@ -114,7 +114,8 @@ static const struct value dlq_show_reply[] = {
             .flags = VALUE_NULL),
     TIME("received_at", "when ingress received it"),
     LIST("headers", &value_header,
-         "of the event's request; absent if they are no longer stored",
+         "of the event's request; absent if they are no longer stored, and "
+         "with the token of a workspace",
          .flags = VALUE_ABSENT),
     TEXT("body", "of the event; absent if it is not UTF-8, or no longer stored",
          .flags = VALUE_ABSENT),

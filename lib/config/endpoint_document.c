@@ -110,21 +110,31 @@ static void check_tenant_count(const struct conf_value *v, const char *key,
                        count, max);
 }
 
+static const char *const tenant_closed[] = {
+    "allow_private", "allowed_ports", "tls", "retry_policy", "forward_headers"};
+
+/* Each tells the workspace by its events, one guess at a time, what is hidden from it. */
+static bool looks_at_secrets(const struct where *where)
+{
+    for (size_t i = 0; i < where->count; i++)
+        if (where->fields[i].field.kind == EXPR_HEADER ||
+            where->fields[i].field.kind == EXPR_QUERY)
+            return true;
+    return false;
+}
+
 /* What could harm others than the workspace, or tell about them. */
 static void check_tenant(const struct conf_value *v, const struct reading *r,
                          const struct endpoint_settings *e)
 {
-    static const char *const closed[] = {"allow_private", "allowed_ports",
-                                         "tls", "retry_policy",
-                                         "forward_headers"};
     const struct settings *s = r->settings;
     int64_t longest_ms = e->transport == TRANSPORT_PULL
                              ? PULL_LEASE_MS
                              : s->defaults.timeout_ms;
 
-    for (size_t i = 0; i < COUNT_OF(closed); i++)
-        if (conf_has(v, closed[i]))
-            conf_error_key(v, closed[i],
+    for (size_t i = 0; i < COUNT_OF(tenant_closed); i++)
+        if (conf_has(v, tenant_closed[i]))
+            conf_error_key(v, tenant_closed[i],
                            "cannot be set with the token of a workspace");
     if (e->max_in_flight > s->defaults.max_in_flight)
         conf_error_key(v, "max_in_flight",
@@ -147,11 +157,10 @@ static void check_tenant(const struct conf_value *v, const struct reading *r,
     check_tenant_count(v, "sources", e->sources.count, TENANT_PATTERNS);
     check_tenant_count(v, "headers", e->headers.count, TENANT_PATTERNS);
     check_tenant_count(v, "where", e->where.count, TENANT_WHERE);
-    for (size_t i = 0; i < e->where.count; i++)
-        if (e->where.fields[i].field.kind == EXPR_HEADER)
-            conf_error_key(v, "where",
-                           "cannot look into headers with the token of a "
-                           "workspace: they may have secrets of the source");
+    if (looks_at_secrets(&e->where))
+        conf_error_key(v, "where",
+                       "cannot look into headers or the query with the token "
+                       "of a workspace: they may have secrets of the source");
 }
 
 static void check_document(const struct conf_value *v, void *target)
@@ -440,6 +449,20 @@ const char *endpoint_document_workspace(const json_t *doc)
         v = json_array_size(v) == 1 ? json_array_get(v, 0) : NULL;
     only = json_string_value(v);
     return only && !strchr(only, '*') ? only : NULL;
+}
+
+const char *endpoint_document_closed(const json_t *doc)
+{
+    struct own_subscription s = {0};
+    const char *closed = NULL;
+
+    for (size_t i = 0; i < COUNT_OF(tenant_closed) && !closed; i++)
+        if (json_object_get(doc, tenant_closed[i]))
+            closed = tenant_closed[i];
+    if (!closed && read_where(doc, &s.where) && looks_at_secrets(&s.where))
+        closed = "where";
+    own_subscription_fini(&s);
+    return closed;
 }
 
 /* ---- from settings ---- */

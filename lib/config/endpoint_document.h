@@ -64,6 +64,9 @@ bool endpoint_document_subscription(const json_t *doc,
 /* The workspace to which the endpoint belongs: `workspaces` is exactly this one, without `*`.
  * NULL: it belongs to none. It belongs to `doc`. */
 const char *endpoint_document_workspace(const json_t *doc);
+/* The first key of a document or patch, also as null, that the token of a workspace can neither
+ * set nor remove; NULL: there is none. Static. */
+const char *endpoint_document_closed(const json_t *doc);
 
 /* The document of an endpoint of the file, without `name`, `enabled` and what equals the
  * defaults. The caller owns it. A value that YAML cannot hold (not UTF-8, a key above 1024

@@ -121,22 +121,46 @@ static bool has_space(struct sequencer *q, const char *tenant, char why[200])
     return false;
 }
 
-/* An operator may have given it headers with secrets: a change of the URL has to have them again, so
- * that they do not reach another server. */
+/* What only an operator may set, neither the patch nor the endpoint has: to remove such a setting
+ * can open what it closed, and another URL would use it. */
+static bool keeps_closed(const json_t *was, const json_t *patch, char why[200])
+{
+    const char *closed = endpoint_document_closed(patch);
+
+    if (closed) {
+        control_fail(why, CONTROL_INVALID,
+                     "args.%s: cannot be set, changed or removed with the "
+                     "token of a workspace",
+                     closed);
+        return false;
+    }
+    closed = endpoint_document_closed(was);
+    if (!closed)
+        return true;
+    control_fail(why, CONTROL_INVALID,
+                 "args.%s: an operator has set it for this endpoint, which "
+                 "cannot be changed with the token of a workspace",
+                 closed);
+    return false;
+}
+
+/* An operator may have given it headers with secrets: a change of the URL or of the transport has to
+ * have them again, so that they reach neither another server nor a consumer. */
 static bool keeps_headers(const json_t *was, const json_t *patch, char why[200])
 {
     const json_t *now = json_object_get(patch, "headers");
     const char *name;
     json_t *value;
 
-    if (!json_object_get(patch, "url"))
+    if (!json_object_get(patch, "url") && !json_object_get(patch, "transport"))
         return true;
     json_object_foreach(json_object_get(was, "headers"), name,
                         value) if (!json_object_get(now, name))
     {
         control_fail(why, CONTROL_INVALID,
-                     "args.headers: with another url, write each header "
-                     "again, or null to remove it; %.60s is missing",
+                     "args.headers: with another url or transport, write "
+                     "each header again, or null to remove it; %.60s is "
+                     "missing",
                      name);
         return false;
     }
@@ -445,7 +469,8 @@ json_t *managed_change_command(void *self, json_t *args, char why[200])
     struct changing c = {.doc = NULL};
 
     if (e && confine(patch, tenant, why) && change_begin(q, e, &c, why) &&
-        (!tenant || keeps_headers(c.doc, patch, why))) {
+        (!tenant || (keeps_closed(c.doc, patch, why) &&
+                     keeps_headers(c.doc, patch, why)))) {
         if (description)
             c.row.description = text_in(args, "description");
         if (json_object_get(patch, "signing_secrets"))

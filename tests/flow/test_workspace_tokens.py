@@ -251,6 +251,7 @@ class Attacks(Tenants):
                 ({"max_in_flight": 33}, "max_in_flight"), ({"timeout": "16s"}, "timeout"),
                 ({"disable_after": "30d"}, "disable_after"),
                 ({"where": {"header:X-Plane-Signature": {"prefix": "a"}}}, "where"),
+                ({"where": {"query:token": {"prefix": "a"}}}, "where"),
                 ({"types": [f"t{i}" for i in range(51)]}, "types"),
                 ({"headers": {"Host": "inside"}}, "headers"),
                 ({"headers": {"webhook-id": "1"}}, "headers"),
@@ -274,11 +275,14 @@ class Attacks(Tenants):
         status, _, document = bravo.call("PATCH", f"/endpoints/{bravo.hook}",
                                          {"url": "http://127.0.0.1:1/"})
         self.assertEqual((status, document["error"]["field"]), (400, "allow_private"))
+        self.removals(bravo, rig)
         # Its headers may have the operator's secrets: they do not go along to another server.
         kept = rig.ask("sequencer", "endpoint_create", workspaces=["wsbravo"],
                        url="https://example.com/", types=["nothing"], headers={"X-Key": "of the operator"})["name"]
         for body in ({"url": "https://example.org/"},
-                     {"url": "https://example.org/", "headers": {"X-Other": "1"}}):
+                     {"url": "https://example.org/", "headers": {"X-Other": "1"}},
+                     {"transport": "pull"}, {"transport": "pull", "url": None},
+                     {"transport": "pull", "url": None, "headers": {"X-Other": "1"}}):
             status, _, document = bravo.call("PATCH", f"/endpoints/{kept}", body)
             self.assertEqual((status, document["error"]["field"]), (400, "headers"))
         body = {"url": "https://example.org/", "headers": {"X-Key": None}}
@@ -290,6 +294,20 @@ class Attacks(Tenants):
         self.assertEqual(status, 200)
         self.assertIn("private address", document["error"])
         self.assertNotIn("127.0.0.1", json.dumps(document))
+
+    def removals(self, bravo, rig):
+        """null removes a setting: those that only an operator may set stay, with all the others."""
+        for setting, value in (("allow_private", True), ("allowed_ports", [80, 443]),
+                               ("tls", {}), ("retry_policy", "default"),
+                               ("forward_headers", ["X-Plane-Event"]),
+                               ("where", {"query:token": "a"})):
+            name = rig.ask("sequencer", "endpoint_create", workspaces=["wsbravo"], types=["nothing"],
+                           url="https://example.com/", **{setting: value})["name"]
+            for body in ({setting: None}, {setting: None, "url": "https://example.org/"},
+                         {"timeout": "1s"}):
+                status, _, document = bravo.call("PATCH", f"/endpoints/{name}", body)
+                self.assertEqual((status, document.get("error", {}).get("field")), (400, setting), body)
+            self.assertEqual(rig.ask("sequencer", "endpoint", name=name)["version"], 1)
 
     def operators(self, pipeline, alpha, bravo):
         """Endpoints of the file and of several workspaces, and what they get, are hidden."""
@@ -336,6 +354,10 @@ class Attacks(Tenants):
     def dead_letters(self, rig, alpha, bravo):
         """Retried to an endpoint of another workspace, it is as if that did not exist."""
         letter = bravo.dead_letter()
+        shown = bravo.call("GET", f"/dead-letters/{letter}")[2]
+        self.assertTrue(shown["body"])
+        self.assertNotIn("headers", shown)
+        self.assertTrue(rig.ask("dlqd", "dlq_show", id=letter)["headers"])
         for to in (alpha.hook, "crm", "nobody"):
             status, _, document = bravo.call("POST", f"/dead-letters/{letter}/retry", {"to": to})
             self.assertEqual((status, document["error"]["code"]), (404, "not_found"), to)

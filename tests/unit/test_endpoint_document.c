@@ -270,6 +270,8 @@ static void a_tenant_may_not_open_the_guard(void **state)
            "forward_headers", "token of a workspace");
     refuse(json("{" URL ",\"where\":{\"header:X-Token\":\"a\"}}"), true,
            "where", "headers");
+    refuse(json("{" URL ",\"where\":{\"query:token\":{\"prefix\":\"a\"}}}"),
+           true, "where", "query");
     refuse(json("{" URL ",\"timeout\":\"5m\"}"), true, "timeout", "at most");
     refuse(json("{" URL ",\"disable_after\":\"6d\"}"), true, "disable_after",
            "at most 5d");
