@@ -18,8 +18,8 @@
 enum {
     REPLY_MS = 5 * 1000,  /* a process's reply to one question … */
     LATER_MS = 60 * 1000, /* … and when it comes after long work */
-    LEFT_EVERY_MS = 1000, /* look for clients that have gone */
-    OPEN_MAX = 96,        /* of WEB_CONNECTIONS_MAX: others remain free */
+    GUESS_EVERY_US = 100 * 1000,
+    OPEN_MAX = 96, /* of WEB_CONNECTIONS_MAX: others remain free */
 };
 
 enum { KEY_MAX_BYTES = 128 };
@@ -436,18 +436,60 @@ static bool change_is_fine(struct api_request *r)
 /* The token is known: finds the command and its arguments, and starts it. */
 static void start(struct api_request *r);
 
-static void refuse_token(struct api_request *r, bool sent)
+/* This address sent too many wrong ones; false: it did not. */
+static bool refuse_address(struct api_request *r)
 {
-    if (sent) {
-        failures_add(r->api->failures, r->web->remote, mono_ms());
-        api_fail(r, WEB_UNAUTHORIZED, NULL,
-                 "the token is unknown, or it was revoked or has expired");
+    int refuse_s = failures_refuse_s(r->api->failures, r->web->remote,
+                                     mono_ms());
+    char seconds[16];
+
+    if (!refuse_s)
+        return false;
+    snprintf(seconds, sizeof seconds, "%d", refuse_s);
+    web_add_header(r->web, "Retry-After", seconds);
+    api_fail(r, WEB_RATE_LIMITED, NULL,
+             "too many wrong tokens came from this address: wait %d s",
+             refuse_s);
+    return true;
+}
+
+void api_refuse_token(struct api_request *r)
+{
+    api_fail(r, WEB_UNAUTHORIZED, NULL,
+             "the token is unknown, or it was revoked or has expired");
+}
+
+static void refuse_wrong(struct api_request *r)
+{
+    if (refuse_address(r))
         return;
-    }
+    failures_add(r->api->failures, r->web->remote, mono_ms());
+    api_refuse_token(r);
+}
+
+static void refuse_missing(struct api_request *r)
+{
+    if (refuse_address(r))
+        return;
     api_fail(r, WEB_UNAUTHORIZED, NULL,
              "send the header Authorization: Bearer TOKEN; `grapnel tokens "
              "create NAME --role viewer` makes a token, or add one to "
              "console.tokens");
+}
+
+/* Whether the sequencer may be asked for this token. From an address that sent many wrong ones, which
+ * may be the proxy of everybody, only so often for tokens that were never right. */
+static bool may_ask(struct api_request *r, const char *digest)
+{
+    int64_t now_us = mono_us();
+
+    if (token_cache_knew(r->api->tokens, digest) ||
+        !failures_refuse_s(r->api->failures, r->web->remote, mono_ms()))
+        return true;
+    if (!bucket_has(&r->api->guesses, SECOND_MS * 1000, now_us))
+        return false;
+    bucket_take(&r->api->guesses, GUESS_EVERY_US, now_us);
+    return true;
 }
 
 static void token_checked(struct api_request *r)
@@ -467,28 +509,19 @@ static void token_checked(struct api_request *r)
     if (known)
         start(r);
     else
-        refuse_token(r, true);
+        refuse_wrong(r);
 }
 
 static void authorize(struct api_request *r)
 {
-    int count, refuse_s = failures_refuse_s(r->api->failures, r->web->remote,
-                                            mono_ms());
+    int count;
     const char *header = web_header(r->web, "Authorization", &count),
                *token = count == 1 ? bearer_token(header) : NULL;
-    char seconds[16], digest[TOKEN_DIGEST_BYTES + 1];
+    char digest[TOKEN_DIGEST_BYTES + 1];
     bool known = false;
 
-    if (refuse_s) {
-        snprintf(seconds, sizeof seconds, "%d", refuse_s);
-        web_add_header(r->web, "Retry-After", seconds);
-        api_fail(r, WEB_RATE_LIMITED, NULL,
-                 "too many wrong tokens came from this address: wait %d s",
-                 refuse_s);
-        return;
-    }
     if (!token) {
-        refuse_token(r, false);
+        refuse_missing(r);
         return;
     }
     if (token_find(&r->api->daemon->settings->console.tokens, token,
@@ -499,14 +532,15 @@ static void authorize(struct api_request *r)
     token_digest(token, strlen(token), digest);
     if (token_is_of_store(token) &&
         !token_cache_get(r->api->tokens, digest, mono_ms(), &r->actor,
-                         &known)) {
+                         &known) &&
+        may_ask(r, digest)) {
         r->step = token_checked;
         api_ask(r, "sequencer", &command_token_check,
                 json_pack("{s:s}", "sha256", digest));
     } else if (known) {
         start(r);
     } else {
-        refuse_token(r, true);
+        refuse_wrong(r);
     }
 }
 
@@ -709,7 +743,7 @@ static void start(struct api_request *r)
 {
     bool acts;
 
-    if (!find_route(r))
+    if ((api_is_tenant(r) && !tenant_may_ask(r)) || !find_route(r))
         return;
     acts = r->command->flags & COMMAND_ACTS;
     if (api_is_tenant(r)) {
@@ -735,6 +769,7 @@ void api_end(struct api *a, struct web_request *w)
     struct api_request *r = w->self;
 
     api_forget(r);
+    waiting_leave(r);
     if (r->ready)
         TAILQ_REMOVE(&a->ready, r, ready_link);
     if (!r->responded)
@@ -781,41 +816,16 @@ static int take_due(struct api *a)
     return wait_ms;
 }
 
-/* Ends requests that wait and whose clients have gone, so that nothing is given to them. Returns
- * how long until it has to be called again; -1: nothing waits. */
-static int end_left(struct api *a)
-{
-    int64_t now = mono_ms();
-    struct api_request *r;
-    bool any = false;
-
-    if (now < a->left_ms)
-        return (int)(a->left_ms - now);
-    a->left_ms = now + LEFT_EVERY_MS;
-    TAILQ_FOREACH(r, &a->all, link)
-    {
-        if (!r->waits || r->responded)
-            continue;
-        any = true;
-        if (!web_client_left(r->web))
-            continue;
-        api_forget(r);
-        if (r->ready)
-            TAILQ_REMOVE(&a->ready, r, ready_link);
-        r->ready = false;
-        api_fail(r, WEB_BUSY, NULL, "the client has gone");
-    }
-    return any ? LEFT_EVERY_MS : -1;
-}
-
 int api_work(struct api *a)
 {
     int wait_ms = loop_sooner(process_client_run(a->processes, mono_ms()),
-                              end_left(a));
+                              waiting_work(a));
     struct process_question *q;
     struct api_request *r;
 
     while ((q = process_client_ended(a->processes))) {
+        if (waiting_take(q))
+            continue;
         r = q->self;
         if (--r->open_count == 0 && !r->ready)
             make_ready(r);

@@ -11,6 +11,7 @@
 #include "authorization.h"
 #include "process_client.h"
 #include "processes.h"
+#include "rate.h"
 #include "routes.h"
 #include "web.h"
 
@@ -36,7 +37,9 @@ struct api_request {
     struct process_question **asked;
     size_t asked_count, open_count;
     bool ready, responded;
-    bool waits;              /* api_ask_waiting() was called */
+    bool waits;    /* it may be kept open: waiting.c looks after it */
+    bool checking; /* `check` asks for its token again */
+    struct process_question check;
     int64_t again_ms;        /* mono: api_again_in(); 0 */
     size_t tenant_endpoints; /* that the request names, see tenant.c */
 };
@@ -50,8 +53,9 @@ struct api {
     struct tenant_limits *tenants;
     struct live *live;
     TAILQ_HEAD(, api_request) all, ready;
-    int open;        /* requests without a response */
-    int64_t left_ms; /* mono: look for clients that have gone then */
+    int open;              /* requests without a response */
+    int64_t look_ms;       /* mono: look at those that wait then */
+    struct bucket guesses; /* questions for tokens from refused addresses */
 };
 
 /* Ask a process for `command`; takes args over (NULL: none). The step is called when all that it
@@ -87,6 +91,16 @@ void api_fail(struct api_request *r, enum web_error e, const char *field,
               const char *format, ...) GR_PRINTF(4, 5);
 /* The response is in r->web. */
 void api_send(struct api_request *r);
+
+/* Responds that the token is not valid. */
+void api_refuse_token(struct api_request *r);
+
+/* Requests that wait, once a second: ends those whose clients have gone and whose tokens were revoked
+ * (waiting.c). Returns how long until it has to be called again; -1: nothing waits. */
+int waiting_work(struct api *a);
+/* Whether the question was one of waiting_work(), which is then done. */
+bool waiting_take(struct process_question *q);
+void waiting_leave(struct api_request *r);
 
 /* The functions of commands that need more than one process, by their files. */
 api_step reject_list, reject_read, audit_list;         /* list_commands.c */

@@ -137,10 +137,20 @@ void token_cache_add(struct token_cache *c, const char *digest,
 {
     struct cached_token *t = &c->all[place_of(digest)];
 
+    /* Else who sends wrong tokens could make it forget the right ones. */
+    if (!actor && t->known && strcmp(t->digest, digest) != 0)
+        return;
     *t = (struct cached_token){.at_ms = mono_ms, .known = actor != NULL};
     memcpy(t->digest, digest, sizeof t->digest);
     if (actor)
         t->actor = *actor;
+}
+
+bool token_cache_knew(const struct token_cache *c, const char *digest)
+{
+    const struct cached_token *t = &c->all[place_of(digest)];
+
+    return t->known && strcmp(t->digest, digest) == 0;
 }
 
 bool token_cache_get(const struct token_cache *c, const char *digest,

@@ -49,8 +49,12 @@ void token_cache_add(struct token_cache *c, const char *digest,
 bool token_cache_get(const struct token_cache *c, const char *digest,
                      int64_t mono_ms, struct api_actor *out, bool *known);
 
+/* Whether it was known when the sequencer was last asked for it, however long ago. Unknown tokens do
+ * not displace it. */
+bool token_cache_knew(const struct token_cache *c, const char *digest);
+
 /* Wrong tokens of each address, in a table of bounded size. An address is refused for the rest of
- * 10 s when it was wrong 20 times in them. Of IPv6, the first 64 bits are the address. */
+ * 10 s, but for known tokens, when it was wrong 20 times in them. Of IPv6, the first 64 bits are the address. */
 struct failures;
 
 struct failures *failures_new(void);

@@ -161,6 +161,7 @@ void pull_take(struct api_request *r)
     if (r->stage++ == 0) {
         if (wait_ms_of(r) > 0 && !may_wait(r))
             return;
+        r->waits = true;
         r->state = t = gr_alloc(sizeof *t);
         r->state_free = taking_free;
         t->began_ms = mono_ms();

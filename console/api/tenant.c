@@ -81,26 +81,33 @@ static bool is_slow_enough(struct api_request *r, struct bucket *b,
     return false;
 }
 
+bool tenant_may_ask(struct api_request *r)
+{
+    int64_t now_us = mono_us();
+
+    return is_slow_enough(r, &limits_of(r, now_us)->requests,
+                          &r->api->daemon->settings->tenants.requests, 1000000,
+                          now_us, "requests");
+}
+
 static bool is_rare_enough(struct api_request *r)
 {
     const struct settings *s = r->api->daemon->settings;
     int64_t now_us = mono_us();
     struct limited *l = limits_of(r, now_us);
 
-    return is_slow_enough(r, &l->requests, &s->tenants.requests, 1000000,
-                          now_us, "requests") &&
-           /* The audit keeps a bounded number of rows: a customer must not fill it. */
-           (!(r->command->flags & COMMAND_ACTS) ||
-            r->command->flags & COMMAND_FREQUENT ||
-            is_slow_enough(r, &l->changes, &s->tenants.changes,
-                           (CHANGES_AT_ONCE - 1) *
-                               rate_interval_us(&s->tenants.changes),
-                           now_us, "changes")) &&
-           (r->command != &command_endpoint_test ||
-            is_slow_enough(r, &l->tests, &s->tenants.tests,
-                           (TESTS_AT_ONCE - 1) *
-                               rate_interval_us(&s->tenants.tests),
-                           now_us, "tests"));
+    return /* The audit keeps a bounded number of rows: a customer must not fill it. */
+        (!(r->command->flags & COMMAND_ACTS) ||
+         r->command->flags & COMMAND_FREQUENT ||
+         is_slow_enough(r, &l->changes, &s->tenants.changes,
+                        (CHANGES_AT_ONCE - 1) *
+                            rate_interval_us(&s->tenants.changes),
+                        now_us, "changes")) &&
+        (r->command != &command_endpoint_test ||
+         is_slow_enough(r, &l->tests, &s->tenants.tests,
+                        (TESTS_AT_ONCE - 1) *
+                            rate_interval_us(&s->tenants.tests),
+                        now_us, "tests"));
 }
 
 bool tenant_permits(struct api_request *r)

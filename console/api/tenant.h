@@ -15,7 +15,9 @@ struct tenant_limits;
 struct tenant_limits *tenant_limits_new(void);
 void tenant_limits_free(struct tenant_limits *t);
 
-/* Whether the token of a workspace may use the command at all, and not too often; if not, responds. */
+/* Whether the token of a workspace sends not too many requests, whatever they ask; if not, responds. */
+bool tenant_may_ask(struct api_request *r);
+/* Whether it may use the command at all, and not too often; if not, responds. */
 bool tenant_permits(struct api_request *r);
 /* The arguments are read: sets `tenant`, checks what the request names, and then runs the command, or
  * responds. */

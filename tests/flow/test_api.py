@@ -79,10 +79,32 @@ class Requests(Api):
         statuses = [self.call(rig, "GET", "/events", token=f"guess-{n}")[0]
                     for n in range(25)]
         self.assertEqual(statuses, [401] * 20 + [429] * 5)
-        answer = self.call(rig, "GET", "/events")
+        answer = self.call(rig, "GET", "/events", token=None)
         self.assertEqual(self.error(answer), (429, "rate_limited", None))
         self.assertIn(int(answer[1]["Retry-After"]), range(1, 11))
         self.assertEqual(rig.console_page("/metrics")[0], 200)
+        # A token of the file works; only some of those that the sequencer may know are asked for.
+        self.assertEqual(self.call(rig, "GET", "/events")[0], 503)
+        statuses = [self.call(rig, "GET", "/events", token=f"grp_{n}")[0] for n in range(60)]
+        self.assertEqual((statuses[0], set(statuses)), (503, {429, 503}))
+
+    def test_known_tokens_work_beside_wrong_ones_from_the_same_address(self):
+        rig = self.api_rig(deliverers=0).start("sequencer", "console")
+        known, fresh = (rig.cli("tokens", "create", name, "--role", "viewer")[0]["token"]
+                        for name in ("known", "fresh"))
+        wait_for(lambda: self.call(rig, "GET", "/endpoints", token=known)[0] == 200)
+
+        def guess():
+            return [self.call(rig, "GET", "/endpoints", token=f"grp_{n}")[0] for n in range(100)]
+        self.assertEqual(guess()[-1], 429)
+        until = time.monotonic() + 2  # what the console knows is older than its second
+        while time.monotonic() < until:
+            self.assertIn(429, guess())
+            self.assertEqual(self.call(rig, "GET", "/endpoints", token=known)[0], 200)
+        wait_for(lambda: self.call(rig, "GET", "/endpoints", token=fresh)[0] == 200)
+        tokens = rig.ask("sequencer", "tokens")["tokens"]
+        rig.cli("tokens", "revoke", next(t["id"] for t in tokens if t["name"] == "known"))
+        wait_for(lambda: self.call(rig, "GET", "/endpoints", token=known)[0] in (401, 429))
 
     def test_unknown_paths_methods_and_arguments_are_refused(self):
         rig = self.api_rig(deliverers=0).start("console")

@@ -9,6 +9,7 @@ import json
 import pathlib
 import re
 import sys
+import threading
 import time
 import urllib.parse
 
@@ -491,6 +492,50 @@ class Limits(Tenants):
                 break
             texts[i] += line
         self.assertTrue(enough(texts[i]), texts[i])
+
+
+    def test_each_request_counts_also_one_that_is_refused(self):
+        pipeline = Pipeline(self, settings={"tenants": {"requests": "1/h"}})
+        for name, method, path, status in (("a", "GET", "/nothing", 404), ("b", "GET", "/tokens", 403),
+                                           ("c", "PUT", "/endpoints", 405)):
+            token = pipeline.rig.cli("tokens", "create", name, "--role", "workspace",
+                                     "--workspace", name)[0]["token"]
+            self.assertEqual(pipeline.call(method, path, token=token)[0], status)
+            self.assertEqual(pipeline.call(method, path, token=token)[0], 429)
+            self.assertEqual(pipeline.call("GET", "/endpoints", token=token)[0], 429)
+
+
+class Takes(Tenants):
+    def test_a_waiting_take_ends_with_its_token(self):
+        pipeline, alpha, bravo = self.two()
+        rig, answers = pipeline.rig, {}
+
+        def take(workspace):
+            body = {"max": 1, "wait": "20s"}
+            answers[workspace.name] = workspace.call("POST", f"/pull/{workspace.pull}/take", body)
+        for workspace in (alpha, bravo):  # what there is so far
+            while workspace.call("POST", f"/pull/{workspace.pull}/take", {"max": 100})[2]["take"]:
+                pass
+        takers = [threading.Thread(target=take, args=(w,)) for w in (alpha, alpha, bravo)]
+        for taker in takers:
+            taker.start()
+        wait_for(lambda: rig.number("grapnel_takes_waiting") == 3, what="the takes")
+        tokens = rig.ask("sequencer", "tokens")["tokens"]
+        rig.cli("tokens", "revoke", next(t["id"] for t in tokens if t["workspace"] == "wsalpha"))
+        for taker in takers[:2]:
+            taker.join()
+        self.assertEqual(answers["wsalpha"][0], 401)
+        self.assertEqual(answers["wsalpha"][2]["error"]["code"], "unauthorized")
+        self.assertNotIn("wsbravo", answers)  # goes on
+        event = bravo.event()
+        takers[2].join()
+        self.assertEqual(answers["wsbravo"][2]["deliveries"][0]["event_id"], event)
+        # Nothing was given to the one that ended: the next token gets it at once.
+        alpha.token = rig.cli("tokens", "create", "again", "--role", "workspace", "--workspace",
+                              "wsalpha")[0]["token"]
+        event = alpha.event()
+        take(alpha)
+        self.assertEqual(answers["wsalpha"][2]["deliveries"][0]["event_id"], event)
 
 
 class Reasons(RigTest):
