@@ -2,29 +2,35 @@
 #include "glob.h"
 #include <string.h>
 
-/* Only the last star needs to be tried again: any text that an earlier star could match
- * instead, the last one can match too. */
+/* What is before the first star begins the text, what is after the last one ends it. The parts
+ * between stars are found from left to right, each at its first place: a later place would only
+ * leave less for the parts that follow. */
 bool glob_match(const char *pattern, const char *text)
 {
-    const char *star = NULL, *star_text = NULL;
+    const char *star = strchr(pattern, '*'), *last, *end;
+    size_t front, back, n;
 
-    while (*text) {
-        if (*pattern == '*') {
-            star = ++pattern;
-            star_text = text;
-        } else if (*pattern == *text) {
-            pattern++;
-            text++;
-        } else if (star) {
-            pattern = star;
-            text = ++star_text;
-        } else {
+    if (!star)
+        return strcmp(pattern, text) == 0;
+    front = (size_t)(star - pattern);
+    if (strncmp(pattern, text, front) != 0)
+        return false;
+    text += front;
+    last = strrchr(star, '*') + 1;
+    n = strlen(text);
+    back = strlen(last);
+    if (n < back || memcmp(text + n - back, last, back) != 0)
+        return false;
+    end = text + n - back;
+    for (const char *part = star + 1; part < last; part = star + 1) {
+        star = strchr(part, '*');
+        n = (size_t)(star - part);
+        text = memmem(text, (size_t)(end - text), part, n);
+        if (!text)
             return false;
-        }
+        text += n;
     }
-    while (*pattern == '*')
-        pattern++;
-    return *pattern == 0;
+    return true;
 }
 
 static size_t smaller(size_t a, size_t b)

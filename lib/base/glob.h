@@ -5,11 +5,10 @@
 
 #include "rc.h"
 
-/* Whether the pattern matches the text. Case counts. The time is bounded by the product of
- * both lengths. */
+/* Whether the pattern matches the text. Case counts. The time grows with the sum of both
+ * lengths, as that of memmem() does. */
 bool glob_match(const char *pattern, const char *text);
-/* Whether a text exists that both patterns match. The time is bounded by their lengths, or
- * by their product when one of them has no star. */
+/* Whether a text exists that both patterns match. The time is bounded by their lengths. */
 bool glob_meets(const char *a, const char *b);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "glob.h"
 #include "route.h"
+#include <string.h>
 
 static bool is_subscribed(const struct settings *s,
                           const struct endpoint_settings *e, const char *source,
@@ -74,6 +75,78 @@ static void patterns_meet_when_one_text_fits_both(void **state)
         assert_false(glob_meets(never[i][0], never[i][1]));
         assert_false(glob_meets(never[i][1], never[i][0]));
     }
+}
+
+/* The definition of a pattern, as slow as it is simple. */
+static bool means(const char *pattern, const char *text)
+{
+    if (*pattern == '*')
+        return means(pattern + 1, text) || (*text && means(pattern, text + 1));
+    return *pattern == *text && (!*text || means(pattern + 1, text + 1));
+}
+
+static void random_text(char *out, size_t max, const char *letters)
+{
+    static unsigned seed = 1;
+    size_t n;
+
+    seed = seed * 1103515245 + 12345;
+    n = (seed >> 16) % (max + 1);
+    for (size_t i = 0; i < n; i++) {
+        seed = seed * 1103515245 + 12345;
+        out[i] = letters[(seed >> 16) % strlen(letters)];
+    }
+    out[n] = 0;
+}
+
+static void a_match_is_what_its_definition_says(void **state)
+{
+    static const char *const letters[][2] = {
+        {"a*", "a"}, {"ab*", "ab"}, {"aab**", "aab"}, {"abc*", "abc"}};
+    int matches = 0, others = 0;
+    char pattern[10], text[15];
+
+    (void)state;
+    for (int i = 0; i < 200000; i++) {
+        const char *const *l = letters[i % 4];
+        bool is;
+
+        random_text(pattern, sizeof pattern - 1, l[0]);
+        random_text(text, sizeof text - 1, l[1]);
+        is = means(pattern, text);
+        if (glob_match(pattern, text) != is)
+            fail_msg("\"%s\" and \"%s\": expected %d", pattern, text, is);
+        matches += is;
+        others += !is;
+    }
+    assert_true(matches > 10000 && others > 10000);
+}
+
+/* The product of these lengths would take minutes. */
+static void long_texts_are_no_trap(void **state)
+{
+    enum { N = 2000000 };
+    char *text = gr_alloc(N + 1), *pattern = gr_alloc(N + 1);
+
+    (void)state;
+    memset(text, 'a', N);
+    text[N] = 0;
+    snprintf(pattern, N, "*%.*sb*", N / 2, text);
+    assert_false(glob_match(pattern, text));
+    snprintf(pattern, N, "*b%.*s*", N / 2, text);
+    assert_false(glob_match(pattern, text));
+    snprintf(pattern, N, "*%.*s*", N / 2, text);
+    assert_true(glob_match(pattern, text));
+    memset(pattern, '*', N);
+    pattern[N] = 0;
+    assert_true(glob_match(pattern, text));
+    for (int i = 0; i < N; i += 2)
+        pattern[i] = 'a';
+    assert_true(glob_match(pattern, text));
+    pattern[N - 2] = 'b';
+    assert_false(glob_match(pattern, text));
+    free(text);
+    free(pattern);
 }
 
 /* A pattern of many stars must not take for ever. */
@@ -233,7 +306,9 @@ int main(void)
         cmocka_unit_test(a_star_stands_for_any_text),
         cmocka_unit_test(everything_else_stands_for_itself),
         cmocka_unit_test(patterns_meet_when_one_text_fits_both),
+        cmocka_unit_test(a_match_is_what_its_definition_says),
         cmocka_unit_test(many_stars_are_no_trap),
+        cmocka_unit_test(long_texts_are_no_trap),
         cmocka_unit_test(an_endpoint_without_subscriptions_gets_everything),
         cmocka_unit_test(a_disabled_endpoint_gets_nothing),
         cmocka_unit_test(types_sources_and_workspaces_must_all_fit),
