@@ -236,26 +236,51 @@ static void find_word(const struct expr *e, const char *what,
         refuse(f, what, "the value is too long");
 }
 
+/* The row of a refused event gets what fits: searches match patterns against it. The end shows that
+ * it was cut, or the event would seem to belong to a workspace whose name begins so. */
+static void cut_label(struct buf *label)
+{
+    static const char cut[] = "\u2026";
+
+    if (label->len <= LABEL_MAX_BYTES)
+        return;
+    label->len = LABEL_MAX_BYTES - strlen(cut);
+    while (label->len && (label->data[label->len] & 0xc0) == 0x80)
+        label->len--; /* a whole character of UTF-8 */
+    buf_puts(label, cut);
+}
+
+/* false: the event is refused. */
+static bool find_labels(struct parsed_event *f, const struct source *source,
+                        struct subject *subject)
+{
+    const char *why = NULL;
+    bool found;
+
+    found = profile_event_id(source, subject, &f->id, &why) == GR_OK &&
+            profile_type(source, subject, &f->type, &why) == GR_OK &&
+            profile_workspace(source, subject, &f->workspace, &why) == GR_OK;
+    if (!found) {
+        snprintf(f->why, sizeof f->why, "%s", why);
+        f->refused = f->why;
+    } else if (f->id.failed || f->type.len > LABEL_MAX_BYTES ||
+               f->workspace.len > LABEL_MAX_BYTES) {
+        f->refused = "its id, type or workspace is too long";
+    }
+    cut_label(&f->type);
+    cut_label(&f->workspace);
+    return !f->refused;
+}
+
 void parsed_event_make(struct parsed_event *f, const struct source *source,
                        struct subject *subject,
                        const struct parsed_signed *whole, size_t index)
 {
     struct parsed_signed own;
-    const char *why = NULL;
 
     init(f);
-    if (profile_event_id(source, subject, &f->id, &why) != GR_OK ||
-        profile_type(source, subject, &f->type, &why) != GR_OK ||
-        profile_workspace(source, subject, &f->workspace, &why) != GR_OK) {
-        snprintf(f->why, sizeof f->why, "%s", why);
-        f->refused = f->why;
+    if (!find_labels(f, source, subject))
         return;
-    }
-    if (f->id.failed || f->type.len > LABEL_MAX_BYTES ||
-        f->workspace.len > LABEL_MAX_BYTES) {
-        f->refused = "its id, type or workspace is too long";
-        return;
-    }
     if (!route_list_takes(&source->workspaces, f->workspace.data)) {
         f->refused = strcmp(f->workspace.data, "default") != 0
                          ? "its source may not send this workspace"

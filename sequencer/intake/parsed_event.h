@@ -3,7 +3,7 @@
  * calls it.
  *
  * An event that lacks a field that the source's configuration needs is refused; `refused`
- * says why. */
+ * says why. Its type and workspace are cut if they are longer than LABEL_MAX_BYTES. */
 #ifndef SEQUENCER_PARSED_EVENT_H
 #define SEQUENCER_PARSED_EVENT_H
 

@@ -108,6 +108,24 @@ class Show(RigTest):
         self.assertEqual(self.bytes_of(rig, "show", binary, "--raw"), ESCAPE)
         self.assertIn("body_b64", rig.cli("show", binary)[0])
 
+    def test_a_type_or_workspace_that_is_too_long_is_cut(self):
+        rig = self.rig()
+        rig.start()
+        for name, sent, kept in (("type", {"action": "é" * 2000},
+                                  "issue." + "é" * 123 + "…"),
+                                 ("type", {"action": "a" + "é" * 2000},
+                                  "issue.a" + "é" * 122 + "…"),
+                                 ("workspace", {"workspace": "w" * 256}, "w" * 252 + "…"),
+                                 ("workspace", {"workspace": "w" * 255}, "w" * 255)):
+            event = self.accept(rig, rig.plane_body(**sent))
+            shown = wait_for(lambda e=event: rig.trace(e).get("status") and rig.trace(e))
+            self.assertEqual((shown[name], shown["status"] == "refused"),
+                             (kept, kept.endswith("…")))
+            self.assertEqual([event], [e["id"] for e in rig.ask(
+                "sequencer", "events", **{name: kept})["events"]])
+        status = rig.ask("sequencer", "events", type="issue.é*…")["events"]
+        self.assertEqual([e["status"] for e in status], ["refused"])
+
     def test_show_prints_duplicates_refused_and_split_events(self):
         rig = self.rig({"sources": [
             {"name": "plane", "provider": "plane", "secrets": ["plane_wh_rig"],
