@@ -119,6 +119,7 @@ struct command_spec {
 /* The usual bounds of an argument whose declaration has none. */
 enum {
     VALUE_TEXT_MAX = 4096,
+    VALUE_PATTERN_MAX = 256, /* each row of a search is matched against it */
 };
 
 /* Whether a request has only arguments that are declared, with their types and within their
@@ -131,6 +132,8 @@ bool command_reply_fits(const struct command_spec *c, const json_t *reply,
 /* Whether one value is as declared; `where` names it in `why`. */
 bool value_fits(const struct value *v, const json_t *j, const char *where,
                 char why[200]);
+/* How many characters a TEXT or PATTERN may have as an argument. */
+int64_t value_text_max(const struct value *v);
 /* The argument with this name, or NULL. */
 const struct value *command_arg(const struct command_spec *c, const char *name);
 /* The name of an argument on the command line and in HTTP: without _ms. The caller's. */

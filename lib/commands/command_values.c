@@ -109,14 +109,21 @@ static bool in_request(const char *where)
     return strncmp(where, "args", 4) == 0;
 }
 
+int64_t value_text_max(const struct value *v)
+{
+    return v->max                     ? v->max
+           : v->type == VALUE_PATTERN ? VALUE_PATTERN_MAX
+                                      : VALUE_TEXT_MAX;
+}
+
 /* Sizes of texts and lists, and the values of numbers. */
 static bool within(const struct value *v, int64_t n, const char *unit,
                    const char *where, char why[200])
 {
     bool text = v->type == VALUE_TEXT || v->type == VALUE_PATTERN;
-    int64_t max = v->max                      ? v->max
-                  : text && in_request(where) ? VALUE_TEXT_MAX
-                                              : INT64_MAX;
+    int64_t max = text && in_request(where) ? value_text_max(v)
+                  : v->max                  ? v->max
+                                            : INT64_MAX;
     char what[110];
 
     if (n >= v->min && n <= max)

@@ -150,7 +150,8 @@ static const struct value series_args[] = {
             "names of series, with commas between them, at most 50; a kind "
             "with a subject has a series for each, such as "
             "`endpoint_delivered:crm`, and * stands for any text",
-            .flags = VALUE_REQUIRED, .min = 1, .choices = series_names),
+            .flags = VALUE_REQUIRED, .min = 1, .max = VALUE_TEXT_MAX,
+            .choices = series_names),
     TIME_MS("from_ms", "the first value; an hour before `to` if it is absent, "
                        "and at most 30 days ago"),
     TIME_MS("to_ms", "before this time; now, if it is absent"),

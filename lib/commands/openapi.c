@@ -52,7 +52,7 @@ static void put_bounds(json_t *out, const struct value *v, bool request)
         return;
     if (v->min)
         put_number(out, "minLength", v->min);
-    put_number(out, "maxLength", v->max ? v->max : VALUE_TEXT_MAX);
+    put_number(out, "maxLength", value_text_max(v));
     json_object_set_new(out, "pattern", json_string("^[^\\u0000]*$"));
 }
 

@@ -212,6 +212,29 @@ static void a_text_has_the_usual_bound_only_in_a_request(void **state)
     json_decref(j);
 }
 
+static void a_pattern_is_shorter_than_a_text(void **state)
+{
+    static const struct value pattern[] = {
+        {.name = "pattern", .type = VALUE_PATTERN}, {0}};
+    const struct command_spec look = {
+        .name = "look", .args = pattern, .reply = {.type = VALUE_ANY}};
+    char text[VALUE_PATTERN_MAX + 2], why[200];
+    json_t *j;
+
+    (void)state;
+    memset(text, '*', sizeof text);
+    text[VALUE_PATTERN_MAX] = 0;
+    j = json_pack("{s:s}", "pattern", text);
+    assert_true(command_args_fit(&look, j, why));
+    text[VALUE_PATTERN_MAX] = '*';
+    text[VALUE_PATTERN_MAX + 1] = 0;
+    json_object_set_new(j, "pattern", json_string(text));
+    assert_false(command_args_fit(&look, j, why));
+    assert_string_equal(why,
+                        "args.pattern: from 0 to 256 characters is needed");
+    json_decref(j);
+}
+
 /* ---- replies ---- */
 
 static void replies_are_checked(void **state)
@@ -379,6 +402,7 @@ int main(void)
         cmocka_unit_test(arguments_are_checked),
         cmocka_unit_test(unknown_arguments_are_refused),
         cmocka_unit_test(a_text_has_the_usual_bound_only_in_a_request),
+        cmocka_unit_test(a_pattern_is_shorter_than_a_text),
         cmocka_unit_test(replies_are_checked),
         cmocka_unit_test(public_names_of_times_have_no_unit),
         cmocka_unit_test(declarations_are_complete),
