@@ -21,7 +21,10 @@
 /* What one reply may cost; the caller continues from "next". */
 enum {
     LIST_DEFAULT = 100,
-    SCAN_MAX = 5000,               /* index rows read, about 5 ms */
+    SCAN_MAX = 5000,               /* index rows read */
+    WORK_US = 3000,                /* once SCAN_MIN rows are read */
+    SCAN_MIN = 100,                /* index rows that each request reads */
+    SCANS_PER_LOOK = 16,           /* at the clock */
     RESPONSES_BYTES = 1024 * 1024, /* of last responses and errors */
     NOTE_MAX_BYTES = 4000,
 };
@@ -133,12 +136,20 @@ json_t *list_cursor(const struct scan_row *last)
     return json_string(text);
 }
 
+static bool is_spent(int scanned, int64_t began_us)
+{
+    return scanned >= SCAN_MAX ||
+           (scanned >= SCAN_MIN && scanned % SCANS_PER_LOOK == 0 &&
+            thread_us() - began_us >= WORK_US);
+}
+
 json_t *list_ask(void *self, json_t *args, char why[200])
 {
     struct dlqd *d = self;
     struct list_filter f;
     struct scan_row row;
     json_t *dead_letters, *next = NULL;
+    int64_t began_us = thread_us();
     size_t bytes = 0;
 
     if (!list_filter_read(&f, args, why))
@@ -151,7 +162,7 @@ json_t *list_ask(void *self, json_t *args, char why[200])
         if (list_filter_takes(&f, &row))
             bytes += add_dead_letter(d, dead_letters, row.n);
         if ((int64_t)json_array_size(dead_letters) >= f.limit ||
-            i >= SCAN_MAX || bytes >= RESPONSES_BYTES)
+            is_spent(i, began_us) || bytes >= RESPONSES_BYTES)
             next = list_cursor(&row);
     }
     store_scan_done(&d->store);

@@ -31,6 +31,11 @@ int64_t mono_us(void)
     return clk.test ? clk.test_ms * 1000 : read_us(CLOCK_BOOTTIME);
 }
 
+int64_t thread_us(void)
+{
+    return read_us(CLOCK_THREAD_CPUTIME_ID);
+}
+
 int64_t mono_ms(void)
 {
     return mono_us() / 1000;

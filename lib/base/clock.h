@@ -19,6 +19,9 @@
 int64_t now_ms(void);
 int64_t mono_ms(void);
 int64_t mono_us(void);
+/* How long the calling thread has computed, without what it waited for. It bounds work: a busy
+ * machine does not change it, nor does the clock for tests. */
+int64_t thread_us(void);
 /* The system's clock with its steps. Only for comparing with the time of another machine,
  * such as the time of a signature; never stored. */
 int64_t system_ms(void);

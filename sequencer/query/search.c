@@ -2,6 +2,7 @@
  * match (search_filters.h), uses an index for rare statuses, and ends a search for open
  * deliveries at the oldest one. */
 #include "search.h"
+#include "clock.h"
 #include "glob.h"
 #include "json_text.h"
 #include "search_filters.h"
@@ -13,8 +14,11 @@
 
 enum {
     LIMIT_USUAL = 100,
-    LOOK_MAX = 5000,      /* rows read for one request, about 10 ms */
-    SKIP_MAX = 1500,      /* blocks skipped for one request, about 10 ms */
+    LOOK_MAX = 5000,      /* rows read for one request */
+    SKIP_MAX = 1500,      /* blocks skipped for one request */
+    STEPS_MIN = 100,      /* rows and blocks that each request gets through */
+    WORK_US = 3000,       /* for more steps; writing what is found takes 6 ms */
+    STEPS_PER_LOOK = 16,  /* at the clock */
     COUNTED_MAX = 100000, /* by store_open_figures() */
     ANY = -1,
     KNOWN_ENDPOINTS = 64,
@@ -35,7 +39,8 @@ struct query {
     int64_t event, endpoint_id;
     int64_t min; /* the first event to search */
     int looked, skipped;
-    bool more; /* there is more below */
+    int64_t began_us; /* thread_us() */
+    bool more;        /* there is more below */
 };
 
 /* ---- the request ---- */
@@ -87,6 +92,7 @@ static bool read_query(struct query *w, json_t *args, char why[200])
         .limit = number_arg(args, "limit", LIMIT_USUAL),
         .event = INT64_MAX,
         .endpoint_id = INT64_MAX,
+        .began_us = thread_us(),
         .more = true,
     };
     w->filters.since_ms = w->since_ms;
@@ -124,11 +130,21 @@ static void from_oldest_open(struct sequencer *q, struct query *w)
 
 /* ---- the walk ---- */
 
+/* Whether the request has done its part: the caller goes on from "next". */
+static bool is_spent(const struct query *w)
+{
+    int steps = w->looked + w->skipped;
+
+    return w->looked >= LOOK_MAX || w->skipped >= SKIP_MAX ||
+           (steps >= STEPS_MIN && steps % STEPS_PER_LOOK == 0 &&
+            thread_us() - w->began_us >= WORK_US);
+}
+
 /* The next events to look at: from *min, below w->event, which moves past skipped blocks. false:
- * there are no more (w->more is false), or enough blocks were skipped. */
+ * there are no more (w->more is false), or the request is spent. */
 static bool next_span(struct sequencer *q, struct query *w, int64_t *min)
 {
-    for (; w->skipped < SKIP_MAX; w->skipped++) {
+    for (; !is_spent(w); w->skipped++) {
         int64_t n = store_event_below(q->search, w->event);
 
         if (n < 1 || n < w->min) {
@@ -146,7 +162,7 @@ static bool next_span(struct sequencer *q, struct query *w, int64_t *min)
 
 static bool enough(const struct query *w, const json_t *list)
 {
-    return w->looked >= LOOK_MAX || (int64_t)json_array_size(list) >= w->limit;
+    return (int64_t)json_array_size(list) >= w->limit || is_spent(w);
 }
 
 static bool takes(const char *glob, const char *text)
