@@ -193,7 +193,8 @@ static void check_attempt(struct api_request *r, const char *id)
         not_there(r);
         return;
     }
-    snprintf(event, sizeof event, "%s", id);
+    memcpy(event, id, EVENT_ID_BYTES);
+    event[EVENT_ID_BYTES] = 0;
     endpoint = gr_strndup(id + EVENT_ID_BYTES + 1,
                           (size_t)(last - id) - EVENT_ID_BYTES - 1);
     check(r, event, (const char *const[]){endpoint, NULL});

@@ -962,7 +962,7 @@ const struct command ctl_commands[] = {
     {
         .name = "jobs",
         .args = "",
-        .summary = "list long work: bulk actions and replays of the HTTP API",
+        .summary = "list long work: bulk actions, replays and erasures",
         .help = "Newest first: jobs that wait or run, and the last 200 of each "
                 "process that have ended. A\nprocess runs one job at a time. "
                 "After a restart a job continues behind the last item "

@@ -44,6 +44,7 @@ class MachineLost(RigTest):
         guide = Guide(PAGE, rig.folder, replace={
             "/usr/local/sbin": str(rig.folder / "sbin"),
             "/etc/cron.d": str(rig.folder / "cron.d"),
+            "/var/lib/grapnel": str(rig.state_dir),
             "/etc/grapnel": str(self.etc),
             "/var/backups/grapnel": str(backups),
             "backups.example.com:grapnel": f"{rig.folder}/elsewhere/grapnel",
