@@ -64,7 +64,7 @@ struct deliverer {
     struct transfers transfers;
     struct buf result; /* the message of one, being made (result_log.h) */
     struct templates templates;
-    struct endpoint_test endpoint_test;
+    struct endpoint_test endpoint_tests[ENDPOINT_TESTS_MAX];
     struct takes takes;
     struct pull pull;
     struct schedule schedule; /* which endpoint is next */

@@ -109,38 +109,50 @@ static struct task *task_of(int64_t now_ms)
     return t;
 }
 
+static struct endpoint_test *free_place(struct deliverer *d)
+{
+    for (size_t i = 0; i < ENDPOINT_TESTS_MAX; i++)
+        if (!d->endpoint_tests[i].task)
+            return &d->endpoint_tests[i];
+    return NULL;
+}
+
 json_t *endpoint_test_ask(void *self, json_t *args, char why[200])
 {
     struct deliverer *d = self;
     const char *text = json_string_value(json_object_get(args, "config"));
+    struct endpoint_test *test = free_place(d);
 
-    if (d->endpoint_test.task || control_waiting(d->daemon.control)) {
+    if (!test) {
         control_fail(why, CONTROL_IN_PROGRESS,
-                     "another test or a backup is already in progress");
+                     "%d tests are already in progress: repeat it later",
+                     ENDPOINT_TESTS_MAX);
         return NULL;
     }
     if (d->daemon.loop.stopping) {
         control_fail(why, CONTROL_IN_PROGRESS, "it is stopping");
         return NULL;
     }
-    d->endpoint_test.config = config_of(text, why);
-    if (!d->endpoint_test.config)
+    test->config = config_of(text, why);
+    if (!test->config)
         return NULL;
-    d->endpoint_test.task = task_of(d->daemon.loop.now_ms);
-    return control_later(d->daemon.control);
+    test->task = task_of(d->daemon.loop.now_ms);
+    return control_hold(d->daemon.control, &test->held);
 }
 
 /* ---- begin ---- */
 
 void endpoint_test_after_commit(struct deliverer *d)
 {
-    struct endpoint_test *test = &d->endpoint_test;
+    for (size_t i = 0; i < ENDPOINT_TESTS_MAX; i++) {
+        struct endpoint_test *test = &d->endpoint_tests[i];
 
-    if (!test->config)
-        return;
-    transfer_begin(&d->transfers, test->task, test->config, now_ms());
-    endpoint_config_drop(test->config);
-    test->config = NULL;
+        if (!test->config)
+            continue;
+        transfer_begin(&d->transfers, test->task, test->config, now_ms());
+        endpoint_config_drop(test->config);
+        test->config = NULL;
+    }
 }
 
 /* ---- response ---- */
@@ -188,24 +200,47 @@ static json_t *exchange_json(const struct deliverer *d,
                          (int)f->http_version));
 }
 
+/* NULL reply: `why`. A second one has no effect. */
+static void respond(struct deliverer *d, struct endpoint_test *test,
+                    json_t *reply, const char *why)
+{
+    if (test->held)
+        control_release(d->daemon.control, test->held, reply, CONTROL_REFUSED,
+                        why);
+    else
+        json_decref(reply);
+    test->held = NULL;
+}
+
 void endpoint_test_work(struct deliverer *d)
 {
-    struct transfer *f = TAILQ_FIRST(&d->transfers.tested.all);
+    struct transfer *f;
 
-    if (d->endpoint_test.task &&
-        d->daemon.loop.stopping) /* it may not end before the stop */
-        control_reply(d->daemon.control, NULL, "it is stopping");
-    if (!f)
-        return;
-    control_reply(d->daemon.control, exchange_json(d, f), NULL);
-    transfer_test_done(&d->transfers, f);
-    task_free(d->endpoint_test.task);
-    d->endpoint_test.task = NULL;
+    for (size_t i = 0; i < ENDPOINT_TESTS_MAX; i++)
+        if (d->endpoint_tests[i].task && d->daemon.loop.stopping)
+            /* it may not end before the stop */
+            respond(d, &d->endpoint_tests[i], NULL, "it is stopping");
+    while ((f = TAILQ_FIRST(&d->transfers.tested.all))) {
+        struct endpoint_test *test = d->endpoint_tests;
+
+        while (test->task != f->task)
+            test++;
+        respond(d, test, exchange_json(d, f), NULL);
+        transfer_test_done(&d->transfers, f);
+        task_free(test->task);
+        test->task = NULL;
+    }
 }
 
 void endpoint_test_close(struct deliverer *d)
 {
-    endpoint_config_drop(d->endpoint_test.config);
-    task_free(d->endpoint_test.task);
-    d->endpoint_test = (struct endpoint_test){0};
+    for (size_t i = 0; i < ENDPOINT_TESTS_MAX; i++) {
+        struct endpoint_test *test = &d->endpoint_tests[i];
+
+        endpoint_config_drop(test->config);
+        task_free(test->task);
+        if (test->held)
+            control_drop(test->held);
+        *test = (struct endpoint_test){0};
+    }
 }

@@ -11,18 +11,25 @@
 
 #include <jansson.h>
 
+struct control_held;
 struct deliverer;
+struct endpoint_config;
 struct task;
 
+/* At the same time. */
+enum { ENDPOINT_TESTS_MAX = 8 };
+
 struct endpoint_test {
-    struct task *task; /* owned; NULL: no command waits for a response */
+    struct task *task;              /* owned; NULL: this place is free */
     struct endpoint_config *config; /* until the attempt begins */
+    struct control_held *held;      /* the command, until its response */
 };
 
 /* The command `test` (control.h): {"config"}, base64 of endpoint_config → request, response,
- * timings, verdict. One at a time. NULL: `why`. */
+ * timings, verdict. At most ENDPOINT_TESTS_MAX at
+ * the same time, beside a backup or verification. NULL: `why`. */
 json_t *endpoint_test_ask(void *self, json_t *args, char why[200]);
-/* Respond, if the attempt has ended. */
+/* Respond to those whose attempts have ended. */
 void endpoint_test_work(struct deliverer *d);
 /* Begin the attempt, if a command came in this turn. */
 void endpoint_test_after_commit(struct deliverer *d);

@@ -205,7 +205,8 @@ static void put_help(struct buf *out, const struct command_spec *c)
 {
     buf_puts(out, c->help);
     if (c->flags & COMMAND_LATER)
-        buf_puts(out, " The reply comes when that has ended; one at a time.");
+        buf_printf(out, " The reply comes when that has ended; %s at a time.",
+                   c->flags & COMMAND_SEVERAL ? "several" : "one");
     for (size_t i = 0; i < COUNT_OF(c->routes) && c->routes[i].path; i++)
         buf_printf(out, "%s`%s %s`", i ? ", " : " HTTP: ", c->routes[i].method,
                    c->routes[i].path);

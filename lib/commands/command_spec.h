@@ -87,7 +87,8 @@ enum tenant_use {
 enum command_flags {
     COMMAND_ACTS = 1,       /* changes something */
     COMMAND_REPEATABLE = 2, /* a second call changes nothing more */
-    COMMAND_LATER = 4, /* replies when long work has ended; one at a time */
+    COMMAND_LATER = 4, /* replies when long work has ended; one at a time … */
+    COMMAND_SEVERAL = 64, /* … or several */
     COMMAND_LOCAL = 8, /* has no HTTP route: of use only on the same machine */
     COMMAND_MEMORY =
         16, /* its effect is in memory: a full disk does not undo it */

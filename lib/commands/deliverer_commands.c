@@ -176,7 +176,7 @@ const struct command_spec command_test = {
     .args = test_args,
     .reply = OBJECT("reply", test_fields, ""),
     .role = ROLE_OPERATOR,
-    .flags = COMMAND_ACTS | COMMAND_LATER | COMMAND_LOCAL,
+    .flags = COMMAND_ACTS | COMMAND_LATER | COMMAND_SEVERAL | COMMAND_LOCAL,
 };
 
 /* ---- throttle ---- */

@@ -62,6 +62,7 @@ struct entry {
         ROW_FIELDS(RECORD_COLUMNS)
     } record;
     const struct command_spec *spec;
+    int64_t number; /* of one that runs */
 };
 STAILQ_HEAD(entries, entry);
 
@@ -73,7 +74,8 @@ struct acts {
     char *process;
     stmt *row_add, *rows, *first, *last, *rows_cut, *rows_after, *row_erase;
     stmt *record_add, *record, *records_old, *records_ahead;
-    struct entry *running; /* the act that replies later, or NULL */
+    struct entries running; /* acts that reply later */
+    int64_t number;         /* of the last one */
     struct entries pending;
     int pending_count;
     bool tried;       /* this turn has written them */
@@ -92,6 +94,7 @@ struct acts *acts_open(struct db *db, struct retention *retention,
     a->db = db;
     a->retention = retention;
     a->process = gr_strdup(process);
+    STAILQ_INIT(&a->running);
     STAILQ_INIT(&a->pending);
     a->keys = keys;
     a->chain = audit_chain_open(db, keys);
@@ -131,14 +134,19 @@ static void entry_free(struct entry *e)
     free(e);
 }
 
-static void pending_free(struct acts *a)
+static void entries_free(struct entries *all)
 {
     struct entry *e;
 
-    while ((e = STAILQ_FIRST(&a->pending))) {
-        STAILQ_REMOVE_HEAD(&a->pending, link);
+    while ((e = STAILQ_FIRST(all))) {
+        STAILQ_REMOVE_HEAD(all, link);
         entry_free(e);
     }
+}
+
+static void pending_free(struct acts *a)
+{
+    entries_free(&a->pending);
     a->pending_count = 0;
 }
 
@@ -158,7 +166,7 @@ void acts_close(struct acts *a)
     STAILQ_FOREACH(e, &a->pending, link)
     warn_missing(e);
     pending_free(a);
-    entry_free(a->running);
+    entries_free(&a->running);
     audit_chain_close(a->chain);
     free(a->head);
     free(a->process);
@@ -245,9 +253,9 @@ enum act_known acts_look(struct acts *a, const struct act_by *by, char **reply)
 
     if (!*by->key)
         return ACT_NEW;
-    if (a->running && has_key(a->running, by))
-        return strcmp(a->running->record.digest, by->digest) == 0 ? ACT_RUNS
-                                                                  : ACT_OTHER;
+    STAILQ_FOREACH(e, &a->running, link)
+    if (has_key(e, by))
+        return strcmp(e->record.digest, by->digest) == 0 ? ACT_RUNS : ACT_OTHER;
     STAILQ_FOREACH(e, &a->pending, link)
     {
         if (!e->record.reply || !has_key(e, by))
@@ -458,19 +466,25 @@ void acts_done(struct acts *a, const struct act *act, const char *outcome,
     entry_free(e);
 }
 
-void acts_began(struct acts *a, const struct act *act)
+int64_t acts_began(struct acts *a, const struct act *act)
 {
-    entry_free(a->running);
-    a->running = entry_of(act, "started", NULL);
+    struct entry *e = entry_of(act, "started", NULL);
+
+    e->number = ++a->number;
+    STAILQ_INSERT_TAIL(&a->running, e, link);
     add_pending(a, entry_of(act, "started", NULL));
+    return e->number;
 }
 
-void acts_ended(struct acts *a, int64_t now_ms, const char *outcome,
-                const json_t *reply)
+void acts_ended(struct acts *a, int64_t number, int64_t now_ms,
+                const char *outcome, const json_t *reply)
 {
-    struct entry *r = a->running;
+    struct entry *r;
     struct act_by by;
 
+    STAILQ_FOREACH(r, &a->running, link)
+    if (r->number == number)
+        break;
     if (!r)
         return;
     by = (struct act_by){.actor = r->row.actor,
@@ -481,8 +495,8 @@ void acts_ended(struct acts *a, int64_t now_ms, const char *outcome,
                          .digest = r->record.digest};
     add_pending(a, entry_new(r->spec, &by, gr_strdup(r->row.args), now_ms,
                              outcome, reply));
+    STAILQ_REMOVE(&a->running, r, entry, link);
     entry_free(r);
-    a->running = NULL;
 }
 
 /* ---- rows of the process itself ---- */

@@ -62,10 +62,11 @@ struct act {
 /* The act was done or refused. `reply`: the document to store for its key; NULL: none. */
 void acts_done(struct acts *a, const struct act *act, const char *outcome,
                const json_t *reply);
-/* The same for one that replies later. acts_ended() ends it; one at a time. */
-void acts_began(struct acts *a, const struct act *act);
-void acts_ended(struct acts *a, int64_t now_ms, const char *outcome,
-                const json_t *reply);
+/* The same for one that replies later: acts_ended() ends it, by the number that acts_began() returns. The
+ * caller bounds how many there are. */
+int64_t acts_began(struct acts *a, const struct act *act);
+void acts_ended(struct acts *a, int64_t number, int64_t now_ms,
+                const char *outcome, const json_t *reply);
 
 /* In the transaction that adopts a restored copy (db.h): a row that says so. `actor` and `from`
  * are "" if they are not known. */

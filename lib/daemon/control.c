@@ -29,6 +29,7 @@ struct reply {
 struct control_held {
     zframe_t *to;
     const struct command_spec *spec;
+    int64_t act; /* its number, if it leaves rows; 0 */
 };
 
 struct commands {
@@ -55,6 +56,9 @@ struct control {
     struct acts *acts;                     /* NULL: acts leave no rows */
     struct act act;                        /* the current request */
     const struct command_spec *later_spec; /* of the one that waits */
+    int64_t later_act;                     /* its number; 0 */
+    struct control_held
+        *holds; /* what the current request has become, or NULL */
     int64_t now_ms;
     int64_t started_ms;
 };
@@ -322,6 +326,7 @@ json_t *control_hold(struct control *c, struct control_held **held)
     *held = gr_alloc(sizeof **held);
     (*held)->to = c->current;
     (*held)->spec = c->act.spec;
+    c->holds = *held;
     c->current = NULL;
     return c->later;
 }
@@ -360,7 +365,10 @@ void control_release(struct control *c, struct control_held *held,
     if (reply)
         check_reply(held->spec, reply);
     doc = reply_doc(reply, code, why);
-    ready(c, &held->to, reply_text(doc), false);
+    if (held->act)
+        acts_ended(c->acts, held->act, c->now_ms, reply ? "done" : why,
+                   reply ? doc : NULL);
+    ready(c, &held->to, reply_text(doc), held->act != 0);
     json_decref(doc);
     control_drop(held);
 }
@@ -378,8 +386,8 @@ static void end_later(struct control *c)
 
     if (!c->ended)
         return;
-    if (c->acts && leaves_rows(c->later_spec))
-        acts_ended(c->acts, c->now_ms, error ? error : "done",
+    if (c->later_act)
+        acts_ended(c->acts, c->later_act, c->now_ms, error ? error : "done",
                    error ? NULL : c->ended);
     ready(c, &c->waiter, reply_text(c->ended), true);
     json_decref(c->ended);
@@ -506,10 +514,14 @@ static json_t *handle(struct control *c, json_t *request, char **stored)
     if (!command || !is_new(c, command->spec, stored, why))
         return *stored ? NULL : reply_doc(NULL, failure, why);
     c->act.spec = command->spec;
+    c->holds = NULL;
     reply = command->fn(self, json_object_get(request, "args"), why);
     if (reply == c->later) {
-        if (c->acts && leaves_rows(c->act.spec))
-            acts_began(c->acts, &c->act);
+        int64_t act = c->acts && leaves_rows(c->act.spec)
+                          ? acts_began(c->acts, &c->act)
+                          : 0;
+
+        *(c->holds ? &c->holds->act : &c->later_act) = act;
         return NULL;
     }
     if (reply)

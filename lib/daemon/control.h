@@ -81,8 +81,8 @@ bool control_waiting(const struct control *c);
 /* At any time in a turn: sent after the commit of the next control_work(). */
 void control_reply(struct control *c, json_t *reply, const char *why);
 
-/* The same for a command of which many requests may be open: *held is the request, until
- * control_release(), inside the transaction of any turn, or control_drop(). */
+/* The same for a command of which many requests may be open, which the caller bounds: *held is the
+ * request, until control_release(), inside the transaction of any turn, or control_drop(). */
 struct control_held;
 json_t *control_hold(struct control *c, struct control_held **held);
 /* Takes `reply` over; NULL: the error. Frees `held`. */

@@ -494,6 +494,26 @@ class Limits(Tenants):
         self.assertTrue(enough(texts[i]), texts[i])
 
 
+    def test_tests_hold_up_neither_backups_nor_each_other(self):
+        pipeline, alpha, bravo = self.two()
+        rig, answers = pipeline.rig, []
+        rig.receiver.rules({"path": "/silent", "responses": [{"status": 200, "delay_ms": 60000}]})
+        silent = alpha.by_operator("hook")
+        pipeline.call("PATCH", f"/endpoints/{silent}",
+                      {"url": rig.receiver.url("/silent"), "timeout": "4s"})
+        testers = [threading.Thread(target=lambda: answers.append(
+            call("POST", f"/endpoints/{silent}/test", {})))
+            for call in (alpha.call, *[pipeline.call] * 6)]
+        for tester in testers:
+            tester.start()
+        wait_for(lambda: len(rig.receiver.requests("/silent")) == 7, what="the tests")
+        self.assertEqual(bravo.call("POST", f"/endpoints/{bravo.hook}/test", {})[0], 200)
+        rig.cli("backup", str(rig.folder / "copies"))
+        self.assertEqual(answers, [])
+        for tester in testers:
+            tester.join()
+        self.assertEqual({a[0] for a in answers}, {200})
+
     def test_each_request_counts_also_one_that_is_refused(self):
         pipeline = Pipeline(self, settings={"tenants": {"requests": "1/h"}})
         for name, method, path, status in (("a", "GET", "/nothing", 404), ("b", "GET", "/tokens", 403),

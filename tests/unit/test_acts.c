@@ -263,26 +263,30 @@ static void an_act_that_replies_later_is_in_progress_until_its_end(void **state)
 {
     json_t *doc = json_loads(REPLY, 0, NULL);
     struct act act = {&change, NULL, with_key("k", "d"), now};
+    struct act beside = {&change, NULL, with_key("other", "d"), now};
+    int64_t number;
 
     (void)state;
     db_begin(db);
-    acts_began(a, &act);
+    number = acts_began(a, &act);
+    acts_began(a, &beside);
     commit();
     assert_int_equal(known("k", "d", NULL), ACT_RUNS);
     assert_int_equal(known("k", "e", NULL), ACT_OTHER);
     now += 1000;
     db_begin(db);
-    acts_ended(a, now, "done", doc);
+    acts_ended(a, number, now, "done", doc);
     roll_back();
     assert_int_equal(known("k", "d", NULL), ACT_STORED);
+    assert_int_equal(known("other", "d", NULL), ACT_RUNS);
     mono += 10 * 1000;
     db_begin(db);
     commit();
     assert_int_equal(known("k", "d", NULL), ACT_STORED);
-    assert_int_equal(count("SELECT count(*) FROM audit"), 2);
+    assert_int_equal(count("SELECT count(*) FROM audit"), 3);
     assert_int_equal(count("SELECT count(*) FROM audit WHERE outcome = "
-                           "'started' AND n = 1"),
-                     1);
+                           "'started' AND n <= 2"),
+                     2);
     json_decref(doc);
 }
 
