@@ -166,6 +166,9 @@ class Pipeline:
         return self.rig.ask("sequencer", "endpoint_create", url="https://example.com/",
                             workspaces=[self.name()])["name"]
 
+    def listener(self):
+        return self.rig.ask("sequencer", "temporary_create", types=["nothing"])["name"]
+
     def reject(self):
         self.rig.post(b"{}", headers={"X-Plane-Signature": "wrong"})
         return self.rig.ask("ingress", "rejects")["rejects"][0]["id"]
@@ -196,6 +199,14 @@ ACTS = {
         effects=lambda p, a: p.rig.ask("sequencer", "endpoint", name=a["name"])["version"] - 1),
     "DELETE /endpoints/{name}": Act(
         "sequencer", "endpoint_delete", lambda p: ({"name": p.endpoint()}, None)),
+    "POST /temporary-endpoints": Act(
+        "sequencer", "temporary_create",
+        lambda p: ({}, {"types": ["nothing"], "description": p.name()}),
+        effects=lambda p, a: p.rig.rows(
+            "sequencer", "SELECT count(*) AS n FROM managed_endpoints WHERE description = ?",
+            a["description"])[0]["n"]),
+    "DELETE /temporary-endpoints/{name}": Act(
+        "sequencer", "temporary_delete", lambda p: ({"name": p.listener()}, None)),
     "POST /endpoints/{name}/pause": Act(
         "sequencer", "endpoint_pause", lambda p: ({"name": "spare"}, {})),
     "POST /endpoints/{name}/resume": Act(
