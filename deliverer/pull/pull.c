@@ -22,8 +22,8 @@ struct pull_waiter {
     struct control_held *held;
     char endpoint[NAME_MAX_BYTES + 1];
     int64_t max, lease_ms, until_ms; /* until_ms: mono */
-    char *actor;
-    struct act_by by; /* owner, key and digest are owned */
+    char *actor, *tenant;            /* tenant: NULL: takes of all workspaces */
+    struct act_by by;                /* owner, key and digest are owned */
 };
 
 void pull_open(struct deliverer *d)
@@ -39,6 +39,7 @@ static void forget(struct deliverer *d, struct pull_waiter *w)
     free((char *)(uintptr_t)w->by.key);
     free((char *)(uintptr_t)w->by.digest);
     free(w->actor);
+    free(w->tenant);
     free(w);
 }
 
@@ -174,8 +175,9 @@ static bool has_space(const struct deliverer *d, const char *endpoint,
     return false;
 }
 
-static json_t *wait_for(struct deliverer *d, const struct grant *g, int64_t max,
-                        int64_t lease_ms, int64_t wait_ms)
+static json_t *wait_for(struct deliverer *d, const struct grant *g,
+                        const char *tenant, int64_t max, int64_t lease_ms,
+                        int64_t wait_ms)
 {
     const struct act_by *by = control_by(d->daemon.control);
     struct pull_waiter *w = gr_alloc(sizeof *w);
@@ -184,6 +186,7 @@ static json_t *wait_for(struct deliverer *d, const struct grant *g, int64_t max,
                               .lease_ms = lease_ms,
                               .until_ms = d->daemon.loop.mono_ms + wait_ms,
                               .actor = gr_strdup(by->actor),
+                              .tenant = tenant ? gr_strdup(tenant) : NULL,
                               .by = {.owner = gr_strdup(by->owner),
                                      .key = gr_strdup(by->key),
                                      .digest = gr_strdup(by->digest)}};
@@ -205,6 +208,7 @@ json_t *pull_take(void *self, json_t *args, char why[200])
     struct deliverer *d = self;
     const struct act_by *by = control_by(d->daemon.control);
     const char *name = json_string_value(json_object_get(args, "endpoint"));
+    const char *tenant = json_string_value(json_object_get(args, "tenant"));
     struct grant *g = own_grants_named(d, name);
     int64_t max = number(args, "max", TAKE_USUAL), lease_ms, longest_ms;
     json_t *reply;
@@ -230,14 +234,14 @@ json_t *pull_take(void *self, json_t *args, char why[200])
                      (long long)longest_ms);
         return NULL;
     }
-    reply = takes_make(d, g, max, lease_ms, by);
+    reply = takes_make(d, g, tenant, max, lease_ms, by);
     if (reply)
         return reply;
     if (number(args, "wait_ms", 0) == 0)
         return nothing();
     if (!has_space(d, name, by->actor, why))
         return NULL;
-    return wait_for(d, g, max, lease_ms, number(args, "wait_ms", 0));
+    return wait_for(d, g, tenant, max, lease_ms, number(args, "wait_ms", 0));
 }
 
 /* ---- the end of deliveries ---- */
@@ -288,7 +292,7 @@ static bool serve(struct deliverer *d, struct pull_waiter *w)
     }
     if (g)
         note_use(d, g);
-    reply = g ? takes_make(d, g, w->max, w->lease_ms, &w->by) : NULL;
+    reply = g ? takes_make(d, g, w->tenant, w->max, w->lease_ms, &w->by) : NULL;
     if (!reply && now < w->until_ms && !d->daemon.loop.stopping)
         return false;
     if (!reply)

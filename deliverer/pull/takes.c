@@ -243,6 +243,8 @@ int64_t takes_ready_us(const struct deliverer *d, const struct grant *g)
 
 struct choice {
     struct deliverer *d;
+    const char *tenant; /* NULL: all workspaces */
+    bool foreign;       /* a task of another workspace is due */
     const char *database;
     struct task *tasks[TAKE_MAX_COUNT + SPARE_ROWS];
     int64_t damaged[SPARE_ROWS];
@@ -260,6 +262,11 @@ static bool choose(void *self, const struct task_row *row)
             return false;
         db_damage_found(row->event_id, c->database, "tasks");
         c->damaged[c->damaged_count++] = row->n;
+        return true;
+    }
+    if (c->tenant && !wire_is(t->w.workspace, c->tenant)) {
+        c->foreign = true;
+        task_free(t);
         return true;
     }
     if (c->count && c->bytes + t->w.body.n + t->w.headers.n > TAKE_MAX_BYTES) {
@@ -339,8 +346,8 @@ static void put_id(struct deliverer *d, int64_t now, char *out, size_t n)
     snprintf(out, n, "take_%s_%s", text, d->daemon.name);
 }
 
-json_t *takes_make(struct deliverer *d, struct grant *g, int64_t max,
-                   int64_t lease_ms, const struct act_by *by)
+json_t *takes_make(struct deliverer *d, struct grant *g, const char *tenant,
+                   int64_t max, int64_t lease_ms, const struct act_by *by)
 {
     struct granted_endpoint *e = &g->endpoint;
     int64_t now = d->daemon.loop.now_ms, n = 0, count = 0;
@@ -355,9 +362,11 @@ json_t *takes_make(struct deliverer *d, struct grant *g, int64_t max,
         max = capacity(e);
     c = gr_alloc(sizeof *c);
     c->d = d;
+    c->tenant = tenant;
     c->database = db_path(d->store.db);
     all = store_tasks_due(&d->store, g->id, now, (int)max + SPARE_ROWS, choose,
-                          c);
+                          c) &&
+          !c->foreign;
     deliveries = json_array();
     put_id(d, now, id, sizeof id);
     for (size_t i = 0; i < c->damaged_count; i++) {
@@ -389,7 +398,8 @@ json_t *takes_make(struct deliverer *d, struct grant *g, int64_t max,
         task_free(t);
     }
     free(c);
-    /* What is due now and was not taken has a busy lane, which its end frees, or is left. */
+    /* What is due now and was not taken has a busy lane, which its end frees, or is left, or is for
+     * others. */
     e->due_ms = all     ? store_next_due(&d->store, g->id, now)
                 : count ? now
                         : now + LOOK_AGAIN_MS;

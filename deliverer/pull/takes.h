@@ -56,10 +56,10 @@ void takes_undo(struct deliverer *d);
 
 /* Whether a take may be made under the grant: it is confirmed, and of a pull endpoint. */
 bool takes_may(const struct deliverer *d, const struct grant *g);
-/* Take up to `max` deliveries that are due. Returns the reply; NULL: there is none now. `by`: who
+/* Take up to `max` deliveries that are due, of events of the workspace `tenant` (NULL: of all). Returns the reply; NULL: there is none now. `by`: who
  * asks; its key may be "". */
-json_t *takes_make(struct deliverer *d, struct grant *g, int64_t max,
-                   int64_t lease_ms, const struct act_by *by);
+json_t *takes_make(struct deliverer *d, struct grant *g, const char *tenant,
+                   int64_t max, int64_t lease_ms, const struct act_by *by);
 /* When takes_make() may have something (mono, us): by the rate limit and by due rows; INT64_MAX:
  * only after something else happened. */
 int64_t takes_ready_us(const struct deliverer *d, const struct grant *g);

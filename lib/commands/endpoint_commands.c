@@ -106,7 +106,8 @@ const struct command_spec command_endpoint_change = {
     .help = "Changes settings of an endpoint that was made at run time. What "
             "is not given stays; null sets a default again (RFC 7396). "
             "Attempts in flight end as they began; every later one has the new "
-            "settings.",
+            "settings. `workspaces` cannot become another one alone while "
+            "deliveries wait.",
     .args = change_args,
     .reply = OBJECT("reply", endpoint_changed_fields, "the endpoint"),
     .role = ROLE_ADMIN,

@@ -24,6 +24,7 @@ static const struct value take_args[] = {
                 "until when each delivery must be ended, from now on: at most "
                 "the endpoint's `timeout`, which is the default",
                 .min = 1000, .max = 5 * MINUTE_MS),
+    ARG_TENANT,
     {0}};
 static const struct value pulled_fields[] = {
     TEXT("event_id", "the id of the event"),

@@ -153,18 +153,22 @@ static int compare_ids(const void *a, const void *b)
 }
 
 /* As in routing.c: an endpoint of one workspace hears only of endpoints of that workspace, also if an
- * operator sends the event there. */
-static bool may_hear(const struct reopening *a, const struct endpoint *e)
+ * operator sends the event there. Of other events, those of another workspace need an operator
+ * who names the endpoint: it may have served that workspace when it had the event. */
+static bool may_hear(const struct reopening *a, const struct endpoint *e,
+                     bool named)
 {
-    char *workspace = strcmp(a->ev.source, OPERATIONAL_SOURCE) == 0
-                          ? managed_workspace(a->q, e->id)
-                          : NULL;
-    bool may = !workspace || tenant_has_event(a->q, workspace, &a->ev);
+    bool operational = strcmp(a->ev.source, OPERATIONAL_SOURCE) == 0;
+    char *workspace = operational || !named ? managed_workspace(a->q, e->id)
+                                            : NULL;
+    bool may = !workspace ||
+               (operational ? tenant_has_event(a->q, workspace, &a->ev)
+                            : strcmp(workspace, a->ev.workspace) == 0);
 
     if (!may)
         log_warn(a->ev.id,
-                 "not sent again to an endpoint of one workspace: the event is "
-                 "about an endpoint that is not of that workspace",
+                 "not sent again to an endpoint of one workspace, which this "
+                 "event does not concern",
                  LS("endpoint", e->name));
     free(workspace);
     return may;
@@ -193,7 +197,7 @@ static void open_all(struct reopening *a, const struct publication *u,
         if (e && (i == 0 || all.ids[i - 1] != e->id) &&
             (always || (endpoint_is_configured(e) &&
                         !(e->settings && e->settings->internal))) &&
-            (!only || e == only) && may_hear(a, e)) {
+            (!only || e == only) && may_hear(a, e, only)) {
             endpoint_wake(q, e);
             open_one(a, e);
         }

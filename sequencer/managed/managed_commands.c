@@ -440,6 +440,26 @@ static void change_end(struct changing *c)
     free(c->created_by);
 }
 
+/* A customer with a token of the new workspace could take the deliveries that wait, or choose the URL
+ * to which they are sent. */
+static bool may_belong(struct sequencer *q, const struct endpoint *e,
+                       const json_t *doc, char why[200])
+{
+    const char *to = endpoint_document_workspace(doc);
+    char *from = managed_workspace(q, e->id);
+    bool may = !to || e->temporary || (from && strcmp(from, to) == 0) ||
+               !store_has_open(q->store, e->id, e->grant);
+
+    if (!may)
+        control_fail(why, CONTROL_REFUSED,
+                     "deliveries wait for %.40s, so it cannot become one of "
+                     "this workspace alone: let them end first, or make "
+                     "another endpoint and delete this one",
+                     e->name);
+    free(from);
+    return may;
+}
+
 static bool write_change(struct sequencer *q, struct endpoint *e,
                          struct changing *c, bool tenant, char why[200])
 {
@@ -453,6 +473,8 @@ static bool write_change(struct sequencer *q, struct endpoint *e,
                      e->name);
         return false;
     }
+    if (!may_belong(q, e, c->doc, why))
+        return false;
     if (managed_write(q, e, &c->row, c->doc, what))
         return true;
     refuse(why, "", what);

@@ -36,8 +36,8 @@ struct store {
     stmt *digest_add, *digest;
     stmt *transition_add, *transition;
     stmt *part_add, *part_of, *parts;
-    stmt *open_figures, *endpoint_figures, *count_waiting, *count_retrying,
-        *in_flight;
+    stmt *open_figures, *endpoint_figures, *count_waiting, *has_open,
+        *count_retrying, *in_flight;
     stmt *ready, *waiting, *open_grant, *out_after;
     stmt *attempt_add, *attempts;
     stmt *dead_letter_add, *dead_letter, *dead_letter_drop,
@@ -184,6 +184,11 @@ static const struct db_statement statements[] = {
     {AT(count_waiting),
      "SELECT count(*) FROM (SELECT 1 FROM deliveries INDEXED BY "
      "deliveries_waiting WHERE endpoint = ? AND status = 0 LIMIT ?)"},
+    {AT(has_open),
+     "SELECT EXISTS (SELECT 1 FROM deliveries INDEXED BY deliveries_waiting "
+     "WHERE endpoint = ?1 AND status = 0) OR EXISTS (SELECT 1 FROM deliveries "
+     "INDEXED BY deliveries_out WHERE endpoint = ?1 AND grant_id <> 0 AND "
+     "(grant_id = ?2 OR status < 3))"},
     {AT(count_retrying),
      "SELECT count(*) FROM (SELECT 1 FROM deliveries INDEXED "
      "BY deliveries_out WHERE endpoint = ? AND grant_id = ? "
@@ -844,6 +849,13 @@ int64_t store_count_waiting(struct store *s, int64_t endpoint, int64_t max)
     bind_i64(s->count_waiting, 1, endpoint);
     bind_i64(s->count_waiting, 2, max);
     return db_number(s->db, s->count_waiting, 0);
+}
+
+bool store_has_open(struct store *s, int64_t endpoint, uint64_t grant)
+{
+    bind_i64(s->has_open, 1, endpoint);
+    bind_i64(s->has_open, 2, (int64_t)grant);
+    return db_number(s->db, s->has_open, 0) != 0;
 }
 
 int64_t store_count_retrying(struct store *s, int64_t endpoint, uint64_t grant,

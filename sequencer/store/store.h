@@ -176,6 +176,8 @@ uint64_t store_open_grant(struct store *s, int64_t endpoint, uint64_t after);
 /* How many deliveries of an endpoint wait here, and how many wait for a retry at its owner;
  * counted up to `max`. */
 int64_t store_count_waiting(struct store *s, int64_t endpoint, int64_t max);
+/* Whether a delivery of the endpoint is open, or the owner (`grant`) may have a copy of it. */
+bool store_has_open(struct store *s, int64_t endpoint, uint64_t grant);
 int64_t store_count_retrying(struct store *s, int64_t endpoint, uint64_t grant,
                              int64_t max);
 /* How many are in the endpoint's window: in flight, or final while its deliverer has not yet

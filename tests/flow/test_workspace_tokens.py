@@ -3,6 +3,7 @@ workspace, and without a declaration that permits it; and the ways in which a cu
 reach what belongs to others. A new route that is open to workspaces and has no example here fails."""
 
 import base64
+import concurrent.futures
 import contextlib
 import http.client
 import json
@@ -381,6 +382,60 @@ class Attacks(Tenants):
             for endpoint in (bravo.pull, alpha.pull):
                 self.assertEqual(bravo.call("POST", f"/pull/{endpoint}/{end}", body)[0], 404)
         self.assertEqual(alpha.call("POST", f"/pull/{alpha.pull}/ack", taken)[0], 200)
+
+
+class Moves(Tenants):
+    def test_an_endpoint_that_an_operator_moves_brings_nothing_of_others(self):
+        pipeline, alpha, bravo = self.two()
+        rig = pipeline.rig
+        rig.receiver.rules({"path": "/held", "responses": [{"status": 503}]})
+        pulled, pushed = (rig.ask("sequencer", "endpoint_create", **settings,
+                                  workspaces=[alpha.name, bravo.name])["name"]
+                          for settings in ({"transport": "pull"}, {
+                              "url": rig.receiver.url("/held"), "allow_private": True,
+                              "retry_policy": "slow"}))
+        theirs = rig.accept(rig.plane_body(workspace=bravo.name))
+        wait_for(lambda: (pushed, "retrying") in {(d["endpoint"], d["status"]) for d in rig.trace(
+            theirs).get("deliveries", [])}, what="the attempt")
+
+        def move(endpoint, workspace):
+            return pipeline.call("PATCH", f"/endpoints/{endpoint}", {"workspaces": [workspace]})
+        for endpoint in (pulled, pushed):
+            for workspace in (alpha.name, bravo.name):
+                status, _, document = move(endpoint, workspace)
+                self.assertEqual((status, document["error"]["code"]), (409, "refused"))
+                self.assertIn("deliveries wait", document["error"]["message"])
+        self.assertEqual(alpha.call("POST", f"/pull/{pulled}/take", {})[0], 404)
+        taken = pipeline.call("POST", f"/pull/{pulled}/take", {"wait": "5s"})[2]
+        self.assertEqual([d["event_id"] for d in taken["deliveries"]], [theirs])
+        self.assertEqual(move(pulled, alpha.name)[0], 409)
+        self.assertEqual(pipeline.call("POST", f"/pull/{pulled}/ack", {
+            "take": taken["take"], "deliveries": [theirs]})[0], 200)
+        wait_for(lambda: move(pulled, alpha.name)[0] == 200, what="the change")
+        # It had the event when it was of both workspaces.
+        self.assertIn(pipeline.call("POST", f"/events/{theirs}/resend", {})[0], (200, 202))
+        own = rig.accept(rig.plane_body(workspace=alpha.name))
+        taken = alpha.call("POST", f"/pull/{pulled}/take", {"wait": "5s"})[2]
+        self.assertEqual([d["event_id"] for d in taken["deliveries"]], [own])
+        self.assertEqual([d["status"] for d in rig.trace(theirs)["deliveries"]
+                          if d["endpoint"] == pulled], ["delivered"])
+
+    def test_a_take_that_waits_gets_nothing_of_the_next_workspace(self):
+        pipeline, alpha, bravo = self.two()
+        rig = pipeline.rig
+        pulled = rig.ask("sequencer", "endpoint_create", transport="pull",
+                         workspaces=[alpha.name])["name"]
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            waits = pool.submit(alpha.call, "POST", f"/pull/{pulled}/take", {"wait": "4s"})
+            wait_for(lambda: rig.number("grapnel_takes_waiting") == 1, what="the take that waits")
+            self.assertEqual(pipeline.call("PATCH", f"/endpoints/{pulled}", {
+                "workspaces": [bravo.name]})[0], 200)
+            theirs = rig.accept(rig.plane_body(workspace=bravo.name))
+            wait_for(lambda: pulled in {d["endpoint"] for d in rig.trace(theirs).get(
+                "deliveries", [])}, what="the delivery")
+            self.assertEqual(waits.result()[2]["deliveries"], [])
+        taken = bravo.call("POST", f"/pull/{pulled}/take", {"wait": "5s"})[2]
+        self.assertEqual([d["event_id"] for d in taken["deliveries"]], [theirs])
 
 
 class Tokens(Tenants):
