@@ -268,8 +268,8 @@ class Keys(ChainTest):
         self.acts(rig, 1)
         rig.stop()
         rig.start()
-        log = rig["sequencer"].log()
-        self.assertIn("the key of the audit chain changed", log)
+        wait_for(lambda: "the key of the audit chain changed" in rig["sequencer"].log(),
+                 what="the log line about the key")
         self.acts(rig, 2)
         row = rig.ask("sequencer", "audit", limit=3)["audit"][2]
         self.assertEqual((row["command"], row["actor"]), ("audit_key", "grapnel"))
