@@ -171,8 +171,9 @@ class Batches(RigTest):
         batch = self.begun(rig, lines())
         rig["ingress"].signal(signal.SIGTERM)
         rig["ingress"].asked_to_end = True
-        self.disk.go()  # after it the signal is looked at
-        wait_for(lambda: " stopping" in rig["ingress"].log())
+        # The signal is looked at after a commit.
+        self.disk.until(lambda: " stopping" in rig["ingress"].log(),
+                        "the stop")
         self.disk.held()
         time.sleep(0.6)
         self.disk.end()

@@ -38,7 +38,7 @@ class Steps:
         wait_for(self.is_held, what="a commit to begin")
 
     def go(self):
-        """One commit goes on."""
+        """One commit goes on, or a checkpoint that waits beside it."""
         self.held()
         (self.folder / "go").touch()
         wait_for(lambda: not (self.folder / "go").exists())
