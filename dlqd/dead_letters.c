@@ -223,7 +223,7 @@ static void purge_one(struct dlqd *d, int64_t n)
         return;
     /* No operator decided about a dead one in that time: log it, and let a lane that it halts
      * continue. */
-    if (l.state == DEAD_LETTER_DEAD && l.endpoint)
+    if (l.state == DEAD_LETTER_DEAD)
         store_decision_add(&d->store, &l, "deleted after dlq.keep");
     if (l.state == DEAD_LETTER_DEAD)
         log_warn(

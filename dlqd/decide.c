@@ -20,8 +20,7 @@ bool decide_dead_letter(struct dlqd *d, const char *id, int state,
         store_note(&d->store, l.n, note);
         dead_letter_transition(d, &l, state, what);
         free(what);
-        if (l.endpoint)
-            store_decision_add(&d->store, &l, name);
+        store_decision_add(&d->store, &l, name);
         log_info(l.event_id, "a dead letter is decided",
                  LS("dead_letter", l.id), LS("state", name), LS("note", note));
     }

@@ -127,11 +127,9 @@ static const struct db_statement statements[] = {
     {AT(decisions_again),
      "INSERT INTO decisions (link_n, sequencer, dead_letter_id, generation, "
      "event_id, "
-     "endpoint, what) SELECT 0, sequencer, id, generation, event_id, endpoint, "
-     "state "
-     "FROM dead_letters WHERE state IN ('resolved', 'discarded') AND sequencer "
-     "= ?1 "
-     "AND endpoint IS NOT NULL"},
+     "endpoint, what) SELECT 0, sequencer, id, generation, event_id, "
+     "ifnull(endpoint, ''), state FROM dead_letters WHERE state IN "
+     "('resolved', 'discarded') AND sequencer = ?1"},
     {AT(redirect_add), "INSERT INTO redirects (link_n, sequencer, dead_letter, "
                        "endpoint, action_id) VALUES "
                        "(?1, ?2, ?3, ?4, ?5) RETURNING n"},
@@ -423,7 +421,7 @@ void store_decision_add(struct store *s, const struct dead_letter *l,
     bind_text(q, 2, l->id);
     bind_i64(q, 3, l->generation);
     bind_text(q, 4, l->event_id);
-    bind_text(q, 5, l->endpoint);
+    bind_text(q, 5, l->endpoint ? l->endpoint : "");
     bind_text(q, 6, what);
     db_run(s->db, q);
 }

@@ -106,6 +106,25 @@ uint64_t links_backlog(struct links *h, const char *peer)
     return o ? o->next - 1 - o->cursor : 0;
 }
 
+int64_t links_oldest_ref(struct links *h, const char *peer, uint64_t max)
+{
+    struct link_out *o = link_out_known(h, peer);
+    stmt *s = h->sql.log_read;
+    int64_t oldest = INT64_MAX;
+
+    if (links_backlog(h, peer) > max)
+        return 0;
+    if (!o || !o->link)
+        return oldest;
+    bind_i64(s, 1, o->link);
+    bind_i64(s, 2, (int64_t)o->cursor + 1);
+    while (db_step(h->db, s))
+        if (col_i64(s, 2) < oldest)
+            oldest = col_i64(s, 2);
+    db_done(s);
+    return oldest;
+}
+
 uint64_t links_floor_of(struct links *h, const char *peer)
 {
     struct link_out *o = link_out_known(h, peer);

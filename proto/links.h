@@ -87,6 +87,9 @@ void links_floor(struct links *h, const char *peer, uint64_t floor);
 uint64_t links_floor_of(struct links *h, const char *peer);
 /* The last number that `peer` has acknowledged. */
 uint64_t links_cursor(struct links *h, const char *peer);
+/* The lowest `ref` of the rows that `peer` has not acknowledged; INT64_MAX: there are none; 0:
+ * there are more than `max`. */
+int64_t links_oldest_ref(struct links *h, const char *peer, uint64_t max);
 /* From sending a batch to its acknowledgement by `peer`, on average; ms, at least 1.
  * 0: not measured in this start. */
 int64_t links_round_trip_ms(const struct links *h, const char *peer);

@@ -248,7 +248,7 @@
     F(str, dead_letter_id, "")                                                     \
     F(u64, generation, "the generation in which it is dead")                       \
     F(str, event_id, "")                                                           \
-    F(str, endpoint, "")                                                           \
+    F(str, endpoint, "\"\": the event was refused before routing")                 \
     F(str, what, "resolved, discarded, or deleted after dlq.keep")
 
 #define WIRE_REPLAYED(F) /* ingress -> sequencer: send this one again */       \
@@ -282,6 +282,33 @@
     F(str, clock, "")                                                      \
     F(bin, headers, "all headers of the request")                          \
     F(bin, body, "")
+
+#define WIRE_OUTCOME(F) /* sequencer -> outbox: what became of its event */ \
+    F(str, event_id,                                                        \
+      "as it was sent; a later outcome of it replaces this one")            \
+    F(str, source, "")                                                      \
+    F(str, provider_id, "its id at its source; \"\": none, or erased")      \
+    F(str, duplicate_of, "of a duplicate: the id of the earlier event")     \
+    F(str, state,                                                           \
+      "open, delivered, dead, resolved (by a person, all that are dead), "  \
+      "no_endpoint, refused, ignored, duplicate, split or erased")          \
+    F(u64, open, "deliveries that have not ended")                          \
+    F(u64, delivered, "deliveries")                                         \
+    F(u64, dead, "deliveries")                                              \
+    F(u64, resolved, "of the dead ones: a person resolved them")            \
+    F(u64, attempts, "of all deliveries since they were last opened")       \
+    F(u64, attempts_before, "before that")                                  \
+    F(i64, last_ms, "when the last attempt began; 0: there was none")       \
+    F(i64, next_ms, "when the next attempt is due; 0: none is scheduled")   \
+    F(str, endpoint,                                                        \
+      "the first dead one by name, else the open one that failed last; "    \
+      "what follows is about it")                                           \
+    F(u64, http_status, "of its last attempt; 0: it had no response")       \
+    F(str, reason,                                                          \
+      "why its delivery is dead, or why the event has no delivery")         \
+    F(str, error, "what happened, for people")                              \
+    F(u64, action_id, "the last replay of the event that was applied")      \
+    F(i64, at_ms, "when the sequencer read this from its rows")
 
 /* ---- records: inside a bin field ---- */
 
@@ -363,7 +390,8 @@
     M(43, REDIRECTED, redirected, 1) \
     M(44, RETRY_NOW, retry_now, 1)   \
     M(48, CHECK, check, 1)           \
-    M(49, MISSING, missing, 1)
+    M(49, MISSING, missing, 1)       \
+    M(50, OUTCOME, outcome, 1)
 
 #define WIRE_RECORDS(M)                        \
     M(64, ENDPOINT_CONFIG, endpoint_config, 3) \

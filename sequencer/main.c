@@ -6,7 +6,8 @@
  * Reads     accepted (ingress); result, released, missing (deliverers); requeued,
  *           decided, redirected (dlqd); replayed (ingress); heartbeat, watermark
  * Writes    sequencer.db; task, revoke, dropped, check, retry_now (deliverers); dead,
- *           recovered (dlqd); heartbeat_ack, granted, revoked, watermark_request
+ *           recovered (dlqd); outcome (processes that sent events); heartbeat_ack,
+ *           granted, revoked, watermark_request
  * Refuses   new events while its disk is nearly full; it still takes results
  * kill -9   loses nothing: a message that was not committed was not acknowledged, and
  *           its sender sends it again */
@@ -22,6 +23,7 @@
 #include "measure.h"
 #include "operational_archive.h"
 #include "operational_events.h"
+#include "outcomes.h"
 #include "replay.h"
 #include "results.h"
 #include "search.h"
@@ -141,6 +143,9 @@ static const struct metric metrics[] = {
                           "open gaps; counted up to 10000"},
     [METRIC_GAP_OLDEST] = {"grapnel_gap_oldest_seconds", METRIC_GAUGE,
                            "seconds", "age of the oldest open gap"},
+    [METRIC_OUTCOMES] = {"grapnel_outcomes_total", METRIC_COUNTER, "outcomes",
+                         "outcomes of events for the processes that sent them "
+                         "and are told what becomes of them"},
     [METRIC_KEYS] = {"grapnel_idempotency_keys", METRIC_GAUGE, "keys",
                      "stored idempotency keys"},
     [METRIC_COUNT] = {0},
@@ -274,7 +279,7 @@ static gr_rc apply(void *self, const char *from, uint64_t n, struct bytes msg)
             return GR_REFUSE;
         watermarks_event(q->watermarks, from, accepted.received_ms);
         q->event_credit--;
-        return intake_accepted(q, &accepted);
+        return intake_accepted(q, from, &accepted);
     case WIRE_KIND_RESULT:
         return wire_get_result(&result, msg) == GR_OK
                    ? results_take(q, from, &result)
@@ -298,7 +303,7 @@ static gr_rc apply(void *self, const char *from, uint64_t n, struct bytes msg)
                    : GR_REFUSE;
     case WIRE_KIND_REPLAYED:
         return wire_get_replayed(&replayed, msg) == GR_OK
-                   ? replay_taken(q, &replayed)
+                   ? replay_taken(q, from, &replayed)
                    : GR_REFUSE;
     case WIRE_KIND_REDIRECTED:
         return wire_get_redirected(&redirected, msg) == GR_OK
@@ -324,6 +329,8 @@ static bool load(void *self, const char *peer, uint64_t n, int kind,
         return dispatch_load_retry_now(q, peer, ref, out);
     case WIRE_KIND_CHECK:
         return watch_load(q, n, ref, out);
+    case WIRE_KIND_OUTCOME:
+        return outcomes_load(q, peer, n, ref, out);
     case WIRE_KIND_REVOKE:
         wire_put_revoke(out, &revoke);
         return true;

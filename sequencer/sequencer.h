@@ -56,6 +56,7 @@ enum {
     METRIC_GAPS_CLOSED,
     METRIC_GAPS_OPEN,
     METRIC_GAP_OLDEST,
+    METRIC_OUTCOMES,
     METRIC_KEYS,
     METRIC_COUNT,
 };
@@ -85,6 +86,7 @@ struct sequencer {
     struct streams *streams;
     struct watermarks *watermarks;
     struct operational_events *operational;
+    struct outcomes *outcomes;
     struct event_types *event_types;
     struct operational_archive *operational_archive;
     struct ended *ended;

@@ -4,7 +4,7 @@
 --   duplicates  idempotency keys and digests
 --   order       workspaces, streams, buffered events, gaps, states of objects
 --   deliveries  endpoints, deliverers, deliveries, lanes that are halted, attempts
---   dead letters, what people did, filters for searches
+--   dead letters, outcomes for processes that sent events, what people did, filters for searches
 
 -- ---- events ----
 
@@ -41,7 +41,9 @@ CREATE TABLE events (
                                       -- is older than this column, and provider_id may have it
   reopened_ms     INTEGER,            -- when a person last sent it again, though it was refused or a
                                       -- duplicate; its age counts from then; NULL: never
-  sum             INTEGER             -- checksum (db_sums.h); NULL: made before there were any
+  sum             INTEGER,            -- checksum (db_sums.h); NULL: made before there were any
+  subscriber      INTEGER             -- the row of the process in `subscribers` that is told what becomes
+                                      -- of it; NULL: none is
 ) STRICT;
 -- Ids are made from time, so this index grows at its end.
 CREATE UNIQUE INDEX events_id ON events(id);
@@ -383,6 +385,39 @@ CREATE TABLE dead_letters (
 ) STRICT;
 CREATE INDEX dead_letters_link ON dead_letters(link_n);
 CREATE INDEX dead_letters_event ON dead_letters(event);
+
+-- ---- outcomes ----
+
+-- Processes that are told what becomes of the events which they sent (outcomes.h). The log of the
+-- link to each has the changes. A message is made of the event's rows when it is sent.
+CREATE TABLE subscribers (
+  id   INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE
+) STRICT;
+
+-- When the log of a subscriber had reached which number, about once an hour: rows that are older
+-- than a week are deleted.
+CREATE TABLE outcome_marks (
+  subscriber INTEGER NOT NULL,
+  n          INTEGER NOT NULL,        -- rows from this one on were written at `at_ms` or later
+  at_ms      INTEGER NOT NULL,
+  PRIMARY KEY (subscriber, n)
+) STRICT, WITHOUT ROWID;
+
+-- What people decided about dead letters of events that have a subscriber.
+CREATE TABLE outcome_decisions (
+  event      INTEGER NOT NULL,
+  endpoint   INTEGER NOT NULL,        -- 0: the event was refused before routing
+  generation INTEGER NOT NULL,        -- of the dead letter
+  resolved   INTEGER NOT NULL,        -- 0: discarded, or deleted after dlq.keep
+  PRIMARY KEY (event, endpoint)
+) STRICT, WITHOUT ROWID;
+
+-- The last replay of each event that has a subscriber.
+CREATE TABLE outcome_replays (
+  event     INTEGER PRIMARY KEY,
+  action_id INTEGER NOT NULL
+) STRICT;
 
 -- ---- for people who ask ----
 

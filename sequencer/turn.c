@@ -12,6 +12,7 @@
 #include "managed_endpoints.h"
 #include "operational_archive.h"
 #include "operational_events.h"
+#include "outcomes.h"
 #include "replay.h"
 #include "search_filters.h"
 #include "sequencer.h"
@@ -109,6 +110,12 @@ static void look(struct sequencer *q)
     q->metrics[METRIC_KEYS] = keys_count(q->keys);
 }
 
+static bool is_needed(void *self, int64_t event, int64_t subscriber,
+                      int64_t taken_ms)
+{
+    return outcomes_needs(self, event, subscriber, taken_ms);
+}
+
 /* Purge events that have ended. If the disk requires it before history.keep has passed, purge
  * them no more slowly than new ones are received. */
 static bool purge_events(struct sequencer *q)
@@ -119,7 +126,7 @@ static bool purge_events(struct sequencer *q)
     bool early = before_ms == INT64_MAX;
     int max = early ? TURN_MAX_COUNT : PURGE_PER_TURN;
 
-    if (store_purge(q->store, now, before_ms, max, &q->purged_to))
+    if (store_purge(q->store, now, before_ms, max, &q->purged_to, is_needed, q))
         return true;
     if (now - q->purged_ms > (early ? 10 * MINUTE_MS : HOUR_MS)) {
         q->purged_to = 0; /* check those again that had not ended */
@@ -207,6 +214,8 @@ int sequencer_work(void *self)
         look(q);
     if (dead_letters_work(q) || purge(q))
         more_ms = 0;
+    if (outcomes_work(q))
+        more_ms = 0;
     wait_ms = loop_sooner(
         wait_ms, q->disk_low ? -1 : search_filters_work(q->search_filters));
     wait_ms = loop_sooner(wait_ms, operational_events_work(q));
@@ -259,6 +268,7 @@ void sequencer_open(void *self)
         retention_before(&q->d.retention, now_ms(), ENDED_KEEP_DAYS * DAY_MS));
     q->tokens = tokens_open(q->d.db, q->ended);
     q->operational = operational_events_open(q->d.db);
+    q->outcomes = outcomes_open(q);
     q->erasing = workspace_erase_open(q);
     q->event_types = event_types_open(q->d.db);
     q->operational_archive = operational_archive_open(q->d.db);
@@ -288,6 +298,7 @@ void sequencer_undo(void *self)
         store_meta(q->store, "next_route_order") + 1;
     keys_undo(q->keys);
     operational_events_undo(q->operational);
+    outcomes_undo(q);
     workspace_erase_undo(q->erasing);
     event_types_undo(q->event_types);
     watermarks_undo(q->watermarks);
@@ -321,6 +332,7 @@ void sequencer_close(void *self)
     event_types_close(q->event_types);
     operational_archive_close(q->operational_archive);
     operational_events_close(q->operational);
+    outcomes_close(q->outcomes);
     workspace_erase_close(q->erasing);
     tokens_close(q->tokens);
     ended_close(q->ended);

@@ -4,6 +4,7 @@
 #include "dead_letters.h"
 #include "json_text.h"
 #include "log.h"
+#include "outcomes.h"
 #include "show_endpoints.h"
 #include "store.h"
 #include "store_lanes.h"
@@ -24,6 +25,7 @@ void actions_try_now(struct sequencer *q, struct endpoint *e,
 {
     d->next_ms = d->status == DELIVERY_RETRYING ? q->d.loop.now_ms : 0;
     delivery_save(q->deliveries, d);
+    outcomes_changed(q, d->event);
     /* A delivery under a revoked grant comes back, and is then dispatched as due. */
     if (delivery_is_out(e, d) && !e->revoking)
         links_put(q->d.links, e->owner->name, WIRE_KIND_RETRY_NOW,

@@ -4,6 +4,7 @@
 #include "event_intake.h"
 #include "lanes.h"
 #include "log.h"
+#include "outcomes.h"
 #include "profile.h"
 #include "store.h"
 #include "workspace_erase.h"
@@ -370,7 +371,11 @@ gr_rc dead_letters_decided(struct sequencer *q, const struct wire_decided *m)
     endpoint = wire_dup(m->endpoint);
     e = endpoint_find(q, endpoint);
     free(endpoint);
-    if (!event || !e)
+    if (!event || (m->endpoint.n && !e))
+        return GR_OK;
+    outcomes_decided(q, event, e ? e->id : 0, (int64_t)m->generation,
+                     wire_is(m->what, "resolved"));
+    if (!e)
         return GR_OK;
     if (delivery_load(q->deliveries, event, e->id, &d) &&
         d.status == DELIVERY_DEAD)

@@ -8,6 +8,7 @@
 #include "log.h"
 #include "measure.h"
 #include "operational_events.h"
+#include "outcomes.h"
 #include "search_filters.h"
 #include "sequencer.h"
 #include "states.h"
@@ -416,6 +417,8 @@ void delivery_move(struct sequencer *q, struct endpoint *e, struct delivery *d,
         enter_window(e);
     check(e, d);
     delivery_save(q->deliveries, d);
+    if (to != DELIVERY_WAITING || !was_open)
+        outcomes_changed(q, d->event);
     log_change(q, e, d);
     count_change(q, e, d, dead_generation != 0);
     if (to == DELIVERY_DEAD) {

@@ -10,6 +10,7 @@
 #include "managed_endpoints.h"
 #include "operational.h"
 #include "operational_events.h"
+#include "outcomes.h"
 #include "sequencer.h"
 #include "store.h"
 #include "store_erase.h"
@@ -19,6 +20,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     PAGE_EVENTS = 100,
@@ -398,6 +400,7 @@ static int events_step(struct step *s)
     for (int i = 0; i < count; i++) {
         store_body_drop(s->q->store, events[i].n);
         store_erase_event(s->e->store, &events[i], s->label);
+        outcomes_changed(s->q, events[i].n);
         s->job->done++;
     }
     json_object_set_new(s->at, "at", json_string(""));
@@ -406,12 +409,44 @@ static int events_step(struct step *s)
         return 0;
     begin_phase(s, "sent");
     set_number(s, "n", (int64_t)links_next(s->q->d.links, "dlqd") - 1);
+    json_object_set_new(s->at, "outcomes", outcomes_last_numbers(s->q));
     return 0;
 }
 
-/* dlqd has stored all dead letters that were on their way, so that it can erase them. */
+/* The first process that has a database and has not taken all outcomes that were on their way;
+ * NULL: there is none. */
+static const char *behind_with_outcomes(struct step *s)
+{
+    json_t *all = json_object_get(s->at, "outcomes"), *n;
+    const char *name;
+
+    json_object_foreach(all, name, n)
+    {
+        char *path = gr_printf("%s/%s.db", s->q->d.settings->state_dir, name);
+        bool is_there = access(path, F_OK) == 0;
+
+        free(path);
+        if (is_there && (json_int_t)links_cursor(s->q->d.links, name) <
+                            json_integer_value(n))
+            return name;
+    }
+    return NULL;
+}
+
+/* dlqd has stored all dead letters that were on their way, so that it can erase them; and so have
+ * others the outcomes of their events. */
 static int sent_step(struct step *s)
 {
+    const char *behind = behind_with_outcomes(s);
+    char *error;
+
+    if (behind) {
+        error = gr_printf("waits for %s: it has not taken all messages",
+                          behind);
+        job_set_error(s->job, error);
+        free(error);
+        return AGAIN_MS;
+    }
     if ((int64_t)links_cursor(s->q->d.links, "dlqd") < number(s, "n")) {
         job_set_error(s->job, "waits for dlqd: it has not taken all messages");
         return AGAIN_MS;

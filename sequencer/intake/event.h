@@ -41,7 +41,8 @@ enum event_status {
     X(text, id)           \
     X(text, source)       \
     X(i64, received_ms)   \
-    X(i64, taken_ms)
+    X(i64, taken_ms)      \
+    X(i64_or_null, subscriber)
 /* … and those that are set again when the event is processed again. */
 #define EVENT_STATE(F, X)         \
     F(number, status)             \

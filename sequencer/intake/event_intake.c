@@ -12,6 +12,7 @@
 #include "log.h"
 #include "operational_archive.h"
 #include "operational_events.h"
+#include "outcomes.h"
 #include "parsed_event.h"
 #include "profile.h"
 #include "publication.h"
@@ -241,6 +242,11 @@ static void end_intake(struct sequencer *q, struct event_intake *t)
         dead_letters_recovered(q, ev->n, 0, t->generation);
     if (ev->status == EVENT_ROUTED && !t->endpoints)
         event_maybe_ended(q, ev->n);
+    /* Its sender knows that a new event is open. */
+    if (t->generation || !t->content || t->refused ||
+        (ev->status != EVENT_BUFFERED &&
+         (ev->status != EVENT_ROUTED || !t->endpoints)))
+        outcomes_changed_for(q, ev->n, ev->subscriber);
     log_status(q, t);
     publication_fini(&t->published);
     buf_fini(&t->clock);
@@ -322,6 +328,7 @@ static void take_parts(struct sequencer *q, struct event_intake *t,
         take_part(q, ev, t->subject, parts->parts[i], &signed_part, i);
     if (t->generation)
         dead_letters_recovered(q, ev->n, 0, t->generation);
+    outcomes_changed_for(q, ev->n, ev->subscriber);
     log_info(ev->id, "split", LS("source", ev->source),
              LI("events", parts->count));
     buf_fini(&delivery);
@@ -369,6 +376,7 @@ static void ignore_erased(struct sequencer *q, struct event_intake *t)
         set_event(q, ev);
     else
         store_event_add(q->store, ev);
+    outcomes_changed_for(q, ev->n, ev->subscriber);
     log_status(q, t);
     publication_fini(&t->published);
     buf_fini(&t->clock);
@@ -464,7 +472,8 @@ static bool reuses_key(struct sequencer *q, const struct wire_accepted *m,
     return !store_event_n(q->store, wire_text(id));
 }
 
-static gr_rc take_message(struct sequencer *q, const struct wire_accepted *m,
+static gr_rc take_message(struct sequencer *q, const char *from,
+                          const struct wire_accepted *m,
                           const struct wire_replayed *replayed,
                           const char *only)
 {
@@ -481,8 +490,12 @@ static gr_rc take_message(struct sequencer *q, const struct wire_accepted *m,
         return GR_AGAIN;
     known = store_event_n(q->store, m->event_id);
     wire_copy(id, sizeof id, m->event_id);
-    if (known && (replayed || !reuses_key(q, m, known, id)))
-        return GR_OK; /* it came again after a link was set back */
+    if (known && (replayed || !reuses_key(q, m, known, id))) {
+        /* It came again after a link was set back, or from another process. */
+        if (!replayed)
+            outcomes_sent_again(q, from, known, 0);
+        return GR_OK;
+    }
     wire_copy(source, sizeof source, m->source);
     wire_copy(first_id, sizeof first_id, m->event_id);
     ev.id = id;
@@ -492,6 +505,9 @@ static gr_rc take_message(struct sequencer *q, const struct wire_accepted *m,
     ev.received_ms = m->received_ms;
     ev.taken_ms = q->d.loop.now_ms;
     ev.reopened_ms = replayed ? q->d.loop.now_ms : 0;
+    /* An event made of another one by `replay --new-id` is not its sender's. */
+    if (!replayed || !replayed->new_id.n)
+        ev.subscriber = outcomes_subscriber(q, from);
     ev.n = intake_number(q);
     q->metrics[METRIC_TAKEN]++;
     operational_cause(q, m->headers);
@@ -509,16 +525,18 @@ static gr_rc take_message(struct sequencer *q, const struct wire_accepted *m,
     return GR_OK;
 }
 
-gr_rc intake_accepted(struct sequencer *q, const struct wire_accepted *m)
+gr_rc intake_accepted(struct sequencer *q, const char *from,
+                      const struct wire_accepted *m)
 {
-    return take_message(q, m, NULL, NULL);
+    return take_message(q, from, m, NULL, NULL);
 }
 
-gr_rc intake_replayed(struct sequencer *q, const struct wire_accepted *m,
+gr_rc intake_replayed(struct sequencer *q, const char *from,
+                      const struct wire_accepted *m,
                       const struct wire_replayed *replayed)
 {
     char *only = replayed->endpoint.n ? wire_dup(replayed->endpoint) : NULL;
-    gr_rc rc = take_message(q, m, replayed, only);
+    gr_rc rc = take_message(q, from, m, replayed, only);
 
     free(only);
     return rc;

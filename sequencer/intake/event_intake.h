@@ -21,10 +21,12 @@ int64_t intake_number(struct sequencer *q);
 
 /* A new event from ingress. GR_AGAIN: the disk is nearly full; GR_REFUSE: the message is
  * malformed. */
-gr_rc intake_accepted(struct sequencer *q, const struct wire_accepted *m);
+gr_rc intake_accepted(struct sequencer *q, const char *from,
+                      const struct wire_accepted *m);
 /* The same of an event that an operator sends again and that is unknown here: it is not
  * checked for duplicates, order or transitions. */
-gr_rc intake_replayed(struct sequencer *q, const struct wire_accepted *m,
+gr_rc intake_replayed(struct sequencer *q, const char *from,
+                      const struct wire_accepted *m,
                       const struct wire_replayed *replayed);
 /* An operational event (operational_events.h) with this id and data, for the endpoints that are
  * subscribed to it. Without any it is not written. */

@@ -10,6 +10,7 @@
 #include "log.h"
 #include "managed_endpoints.h"
 #include "operational.h"
+#include "outcomes.h"
 #include "publication.h"
 #include "route.h"
 #include "show_endpoints.h"
@@ -278,7 +279,27 @@ static bool part_body(const struct wire_replayed *m, struct bytes *body)
     return found;
 }
 
-gr_rc replay_taken(struct sequencer *q, const struct wire_replayed *m)
+/* The event is unknown here, or gets a new id. */
+static gr_rc take_as_new(struct sequencer *q, const char *from,
+                         const struct wire_replayed *m, struct bytes body)
+{
+    struct wire_accepted accepted = {
+        .event_id = m->new_id.n ? m->new_id : m->event_id,
+        .source = m->source,
+        .received_ms = m->new_id.n ? m->at_ms : m->received_ms,
+        .remote = m->remote,
+        .headers = m->headers,
+        .body = body};
+    gr_rc rc = intake_replayed(q, from, &accepted, m);
+    int64_t n = m->new_id.n ? 0 : store_event_n(q->store, m->event_id);
+
+    if (rc == GR_OK && n)
+        outcomes_sent_again(q, from, n, m->action_id);
+    return rc;
+}
+
+gr_rc replay_taken(struct sequencer *q, const char *from,
+                   const struct wire_replayed *m)
 {
     struct reopening a = {
         .q = q, .action_id = m->action_id, .headers = m->headers};
@@ -294,16 +315,7 @@ gr_rc replay_taken(struct sequencer *q, const struct wire_replayed *m)
         !part_body(m, &body))
         return GR_REFUSE;
     if (m->new_id.n || !store_event_by_id(q->store, m->event_id, &a.ev))
-        return intake_replayed(
-            q,
-            &(struct wire_accepted){
-                .event_id = m->new_id.n ? m->new_id : m->event_id,
-                .source = m->source,
-                .received_ms = m->new_id.n ? m->at_ms : m->received_ms,
-                .remote = m->remote,
-                .headers = m->headers,
-                .body = body},
-            m);
+        return take_as_new(q, from, m, body);
     a.body = body;
     if (workspace_is_erased_label(a.ev.workspace))
         log_warn(a.ev.id, "not sent again: its workspace was erased");
@@ -312,6 +324,7 @@ gr_rc replay_taken(struct sequencer *q, const struct wire_replayed *m)
     else
         log_warn(a.ev.id, "not sent again: it was never released",
                  LS("status", event_status_plain(a.ev.status)));
+    outcomes_sent_again(q, from, a.ev.n, m->action_id);
     event_fini(&a.ev);
     return GR_OK;
 }
@@ -370,6 +383,7 @@ gr_rc replay_redirected(struct sequencer *q, const struct wire_redirected *m)
      * dead-lettered with that reason. */
     open_one(&a, endpoint_adopt(q, to));
     event_maybe_drop_body(q, a.ev.n);
+    outcomes_changed(q, a.ev.n);
     q->metrics[METRIC_REPLAYED] += a.opened;
     say(&a, m->to);
     free(to);

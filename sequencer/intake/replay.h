@@ -19,7 +19,9 @@
 struct sequencer;
 struct event_row;
 
-gr_rc replay_taken(struct sequencer *q, const struct wire_replayed *m);
+/* `from`: the process whose archive has the event. */
+gr_rc replay_taken(struct sequencer *q, const char *from,
+                   const struct wire_replayed *m);
 gr_rc replay_redirected(struct sequencer *q, const struct wire_redirected *m);
 /* Sends an operational event again, with what is stored of it (operational_archive.h); `endpoint`:
  * only to this one, "": to all; `always`: also if it is not subscribed. */

@@ -27,7 +27,7 @@ struct store {
         *deliverer_set;
     stmt *purge_look, *purge_event, *purge_part, *purge_digest,
         *purge_operational, *purge_transition, *purge_deliveries,
-        *purge_attempts;
+        *purge_attempts, *purge_decisions, *purge_replay;
     stmt *last_event, *event_add, *event_set, *event, *event_by_id, *event_n,
         *event_ended, *event_end, *event_totals;
     stmt *body_add, *body, *body_head, *body_drop, *head_add, *head_drop;
@@ -102,13 +102,15 @@ static const struct db_statement statements[] = {
      "l "
      "WHERE l.event = events.n) OR EXISTS (SELECT 1 FROM halts h WHERE h.event "
      "= events.n) OR EXISTS (SELECT 1 FROM reopenings a WHERE a.event = "
-     "events.n) "
+     "events.n), subscriber "
      "FROM events WHERE n > ? ORDER BY n LIMIT ?"},
     {AT(purge_event), "DELETE FROM events WHERE n = ?"},
     {AT(purge_part), "DELETE FROM parts WHERE event = ?"},
     {AT(purge_digest), "DELETE FROM event_digests WHERE event = ?"},
     {AT(purge_operational), "DELETE FROM operational_bodies WHERE event = ?"},
     {AT(purge_transition), "DELETE FROM transitions WHERE event = ?"},
+    {AT(purge_decisions), "DELETE FROM outcome_decisions WHERE event = ?"},
+    {AT(purge_replay), "DELETE FROM outcome_replays WHERE event = ?"},
     {AT(purge_deliveries), "DELETE FROM deliveries WHERE event = ?"},
     {AT(purge_attempts), "DELETE FROM attempts WHERE event = ?"},
     {AT(last_event), "SELECT max(n) FROM events"},
@@ -1010,13 +1012,15 @@ bool store_reopening_pending(struct store *s, int64_t event)
 /* ---- retention ---- */
 
 bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int max,
-                 int64_t *at)
+                 int64_t *at, store_needed_fn *needed, void *arg)
 {
-    stmt *const purges[] = {s->purge_deliveries, s->purge_attempts,
-                            s->purge_part,       s->purge_digest,
-                            s->purge_transition, s->purge_operational,
-                            s->purge_event};
+    /* Only events with a subscriber have rows in the tables of the first two. */
+    stmt *const purges[] = {
+        s->purge_decisions,  s->purge_replay,      s->purge_deliveries,
+        s->purge_attempts,   s->purge_part,        s->purge_digest,
+        s->purge_transition, s->purge_operational, s->purge_event};
     int64_t gone[TURN_MAX_COUNT];
+    bool subscribed[TURN_MAX_COUNT];
     int looked = 0, n = 0;
     bool young = false;
 
@@ -1025,19 +1029,23 @@ bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int max,
     bind_i64(s->purge_look, 1, *at);
     bind_i64(s->purge_look, 2, max);
     for (; !young && db_step(s->db, s->purge_look); looked++) {
-        int64_t taken_ms = col_i64(s->purge_look, 1);
+        int64_t taken_ms = col_i64(s->purge_look, 1),
+                subscriber = col_i64(s->purge_look, 3);
 
         /* Rows are in arrival order: stop at the first one that is too young. But go on
          * after one whose time is in the future: then the clock was wrong. */
         young = taken_ms >= before_ms && taken_ms <= now_ms + DAY_MS;
         if (!young)
             *at = col_i64(s->purge_look, 0);
-        if (taken_ms < before_ms && !col_i64(s->purge_look, 2))
-            gone[n++] = *at;
+        if (taken_ms >= before_ms || col_i64(s->purge_look, 2) ||
+            (subscriber && needed(arg, *at, subscriber, taken_ms)))
+            continue;
+        subscribed[n] = subscriber;
+        gone[n++] = *at;
     }
     db_done(s->purge_look);
     for (int i = 0; i < n; i++) {
-        for (size_t k = 0; k < COUNT_OF(purges); k++) {
+        for (size_t k = subscribed[i] ? 0 : 2; k < COUNT_OF(purges); k++) {
             bind_i64(purges[k], 1, gone[i]);
             db_run(s->db, purges[k]);
         }

@@ -1,6 +1,8 @@
 /* Test of the sequencer's statements: each finds its rows by an index.
  * test_sequencer_store.c has more of those about deliveries. */
+#include "outcomes.h"
 #include "plans.h"
+#include "sequencer.h"
 #include "store.h"
 #include "store_keys.h"
 #include "store_lanes.h"
@@ -10,7 +12,7 @@
 static const char *const allowed[] = {
     /* Small tables, at a start. */
     "FROM endpoints", "FROM deliverers", "FROM key_generations",
-    "FROM ingresses", "sum(held)",
+    "FROM ingresses", "FROM subscribers", "sum(held)",
     /* What one event has, and what an operator asks for. */
     "ORDER BY name", "FROM attempts WHERE event", "FROM halts h",
     /* Bounded inside. */
@@ -23,7 +25,10 @@ static struct {
     struct store_lanes *lanes;
     struct store_keys *keys;
     struct store_search *search;
+    struct outcomes *outcomes;
 } all;
+
+static struct sequencer q;
 
 static void open_all(struct db *db)
 {
@@ -33,12 +38,15 @@ static void open_all(struct db *db)
     all.lanes = store_lanes_open(db);
     all.keys = store_keys_open(db);
     all.search = store_search_open(db);
+    q.d.db = db;
+    all.outcomes = outcomes_open(&q);
 }
 
 int main(void)
 {
     int failed = plans_main(&sequencer_schema, open_all, allowed);
 
+    outcomes_close(all.outcomes);
     store_search_close(all.search);
     store_keys_close(all.keys);
     store_lanes_close(all.lanes);

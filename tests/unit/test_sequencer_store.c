@@ -316,6 +316,48 @@ static bool is_there(int64_t n)
     return there;
 }
 
+/* Only the events with a subscriber are asked about. */
+static bool is_needed(void *arg, int64_t event, int64_t subscriber,
+                      int64_t taken_ms)
+{
+    (void)arg;
+    (void)taken_ms;
+    assert_int_equal(subscriber, 7);
+    return event % 2;
+}
+
+/* P2: a process that waits for the outcome of an event gets it before the event is purged. */
+static void an_event_stays_until_its_subscriber_knows_its_end(void **state)
+{
+    int64_t at = 0;
+
+    (void)state;
+    for (int64_t n = 1; n <= 4; n++)
+        store_event_add(store,
+                        &(struct event_row){
+                            .n = n,
+                            .id = (const char *[]){"a", "b", "c", "d"}[n - 1],
+                            .source = "s",
+                            .type = "t",
+                            .workspace = "w",
+                            .subscriber = n < 3 ? 7 : 0,
+                            .status = EVENT_ROUTED});
+    db_run(db, db_prepare(db, "INSERT INTO outcome_decisions VALUES(1, 0, 1, "
+                              "1), (2, 0, 1, 1)"));
+    db_run(db, db_prepare(db, "INSERT INTO outcome_replays VALUES(1, 7), "
+                              "(2, 7)"));
+    assert_false(store_purge(store, 2, 1, 64, &at, is_needed, NULL));
+    for (int64_t n = 1; n <= 4; n++)
+        assert_int_equal(is_there(n), n == 1);
+    assert_int_equal(
+        db_number(db,
+                  db_prepare(db, "SELECT sum(event) FROM (SELECT event FROM "
+                                 "outcome_decisions UNION ALL SELECT event "
+                                 "FROM outcome_replays)"),
+                  0),
+        2);
+}
+
 /* P2, P5: an event is no history yet when it is buffered, when a delivery of
  * it is open or waits to be sent again, or when a copy of it is still out: its
  * lane waits for that. */
@@ -353,7 +395,7 @@ static void only_ended_events_are_purged(void **state)
                                                     .error = "",
                                                     .reason = "rejected",
                                                     .response = {"", 0}});
-    assert_false(store_purge(store, 2, 1, 64, &at));
+    assert_false(store_purge(store, 2, 1, 64, &at, is_needed, NULL));
     for (int64_t n = DONE; n < YOUNG; n++)
         assert_int_equal(is_there(n), n != DONE && n != DUPLICATE);
 }
@@ -371,7 +413,7 @@ static void rows_behind_a_future_time_are_purged(void **state)
     add_event(OLD_TOO, EVENT_ROUTED, now - keep - 1);
     add_event(YOUNG, EVENT_ROUTED, now - keep);
     add_event(LAST, EVENT_ROUTED, now - keep - 1);
-    assert_false(store_purge(store, now, now - keep, 64, &at));
+    assert_false(store_purge(store, now, now - keep, 64, &at, is_needed, NULL));
     assert_int_equal(at, OLD_TOO);
     for (int64_t n = OLD; n <= LAST; n++)
         assert_int_equal(is_there(n), n != OLD && n != OLD_TOO);
@@ -400,6 +442,8 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(
             ids_of_an_older_program_find_their_events, begin, end),
+        cmocka_unit_test_setup_teardown(
+            an_event_stays_until_its_subscriber_knows_its_end, begin, end),
         cmocka_unit_test_setup_teardown(only_ended_events_are_purged, begin,
                                         end),
         cmocka_unit_test_setup_teardown(rows_behind_a_future_time_are_purged,
