@@ -93,6 +93,11 @@ ingresses() {
   done
 }
 
+# outboxes: `outbox` if the configuration has relays.
+outboxes() {
+  ! grep -q '^outbox:' "$config" || echo outbox
+}
+
 # One file per deliverer after the first, so that another number of them leaves the
 # rest alone.
 write_deliverers() { # COUNT

@@ -197,7 +197,10 @@ static void ask_archives(struct api_request *r)
     r->state = s;
     r->state_free = search_free;
     api_forget(r);
-    api_processes(r, s->command->process, &p);
+    api_processes(r,
+                  s->command == &command_request ? PROCESSES_WITH_ARCHIVE
+                                                 : s->command->process,
+                  &p);
     for (size_t i = 0; i < p.count; i++)
         api_ask(r, p.names[i], s->command, json_incref(s->args));
     processes_fini(&p);

@@ -21,10 +21,10 @@ static const char *text_of(const json_t *o, const char *key)
 /* The command by which a process tells what it knows of an event; NULL: it knows nothing. */
 static const struct command_spec *trace_of(const char *process)
 {
-    return process_is(process, "ingress")     ? &command_request_trace
-           : process_is(process, "deliverer") ? &command_attempts
-           : process_is(process, "dlqd")      ? &command_dead_letter_trace
-                                              : NULL;
+    return process_is(process, PROCESSES_WITH_ARCHIVE) ? &command_request_trace
+           : process_is(process, "deliverer")          ? &command_attempts
+           : process_is(process, "dlqd") ? &command_dead_letter_trace
+                                         : NULL;
 }
 
 /* Asks all processes but the sequencer and the console. Ingress knows only the request of an

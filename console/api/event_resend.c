@@ -64,7 +64,8 @@ static void take_facts(struct api_request *r)
         !json_object_get(s->args, "always"))
         json_object_set_new(s->args, "always", json_true());
     s->command = own ? &command_operational_resend : &command_resend;
-    api_processes(r, s->command->process, &s->processes);
+    api_processes(r, own ? s->command->process : PROCESSES_WITH_ARCHIVE,
+                  &s->processes);
     r->state = s;
     r->state_free = resending_free;
 }

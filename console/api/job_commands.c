@@ -22,7 +22,7 @@ static void ask_all(struct api_request *r, const char *kind,
 static void ask_with_jobs(struct api_request *r,
                           const struct command_spec *command)
 {
-    ask_all(r, "ingress", command);
+    ask_all(r, PROCESSES_WITH_ARCHIVE, command);
     ask_all(r, "dlqd", command);
     ask_all(r, "sequencer", command);
 }
@@ -141,7 +141,7 @@ void replays_make(struct api_request *r)
     json_t *jobs;
 
     if (r->stage++ == 0) {
-        ask_all(r, "ingress", &command_replay);
+        ask_all(r, PROCESSES_WITH_ARCHIVE, &command_replay);
         if (!r->asked_count)
             api_fail(r, WEB_PROCESS_UNAVAILABLE, NULL,
                      "no ingress runs: start it; `grapnel status` shows the "

@@ -986,6 +986,19 @@ const struct command ctl_commands[] = {
         .run = run_jobs_cancel,
     },
     {
+        .name = "outbox init",
+        .args = "[RELAY]",
+        .max = 1,
+        .summary = "print the SQL that prepares a database for a relay",
+        .help = "RELAY is a name of the section `outbox`; with only one it "
+                "can be left out. The SQL has the\ntable, if there is none "
+                "yet, the index by which new rows are found, the trigger "
+                "that tells of\nthem, and what the relay's user may do. It "
+                "can be run again.",
+        .examples = "  grapnel outbox init orders | psql app\n",
+        .run = run_outbox_init,
+    },
+    {
         .name = "audit",
         .args = "",
         .summary = "list what was changed, and by whom",

@@ -103,6 +103,7 @@ static const struct {
     {"dlq resolve", WORDS_DEAD_LETTER},
     {"dlq discard", WORDS_DEAD_LETTER},
     {"retry-plan", WORDS_POLICY},
+    {"outbox init", WORDS_SOURCE}, /* a relay is one */
     {"alerts test", WORDS_ALERT},
     {"alerts silence", WORDS_FREE},
     {"alerts unsilence", WORDS_FREE},

@@ -333,8 +333,7 @@ static void count_lost(const struct restore *r, struct copy *c)
     char *now = gr_printf("%s/%s.db", r->state_dir, c->name);
     char *then = gr_printf("%s/%s.db", r->staging, c->name);
 
-    if (strcmp(store_kind_of(c->name)->process, "ingress") == 0 &&
-        is_there(now)) {
+    if (process_is(c->name, PROCESSES_WITH_ARCHIVE) && is_there(now)) {
         int64_t has = next_request(now), had = next_request(then);
 
         c->lost = has >= had && had >= 0 ? has - had : -1;

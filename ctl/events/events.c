@@ -117,7 +117,7 @@ static int list_accepted(struct ctl *c, const json_t *filters,
     json_object_set_new(args, "waiting", json_true());
     processes_find(c, &p);
     for (i = 0; i < p.count && !code; i++) {
-        if (!process_is(p.names[i], "ingress"))
+        if (!process_is(p.names[i], PROCESSES_WITH_ARCHIVE))
             continue;
         copy = json_deep_copy(args);
         code = collect(c, p.names[i], copy, max, events);

@@ -110,7 +110,7 @@ static json_t *fetch_request(struct ctl *c, const json_t *event, const char *id,
         json_t *reply;
         bool unreachable;
 
-        if (!process_is(p.names[i], own ? "sequencer" : "ingress"))
+        if (!process_is(p.names[i], own ? "sequencer" : PROCESSES_WITH_ARCHIVE))
             continue;
         reply = show_fetch(c, p.names[i], "request", args, &body, &unreachable,
                            why);

@@ -71,7 +71,7 @@ static void ask_others(struct tracing *t, const struct processes *p,
     ours = ours ? ours : id;
     for (size_t i = 0; i < p->count; i++) {
         /* Ingress knows only the request of an event that came with others. */
-        bool part = request && process_is(p->names[i], "ingress");
+        bool part = request && process_is(p->names[i], PROCESSES_WITH_ARCHIVE);
 
         if (process_is(p->names[i], "sequencer") ||
             process_is(p->names[i], "console"))
@@ -120,7 +120,7 @@ static char *find_stored(struct tracing *t, const struct processes *p,
     char why[200], *ours = NULL;
 
     for (size_t i = 0; i < p->count; i++) {
-        if (!process_is(p->names[i], "ingress"))
+        if (!process_is(p->names[i], PROCESSES_WITH_ARCHIVE))
             continue;
         reply = ask(t->c, p->names[i], "find", json_pack("{s:s}", "id", id),
                     ASK_STATUS_MS, &unreachable, why);

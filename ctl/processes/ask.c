@@ -81,7 +81,7 @@ json_t *ask_needed(struct ctl *c, const char *process, const char *what,
 
     if (unreachable)
         *code = complain_away(c, process, why);
-    else if (!reply && process_is(process, "ingress"))
+    else if (!reply && process_is(process, PROCESSES_WITH_ARCHIVE))
         *code = complain(EXIT_REFUSED, "%s: %s", process, why);
     else if (!reply)
         *code = complain(EXIT_REFUSED, "%s", why);

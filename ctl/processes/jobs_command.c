@@ -44,8 +44,8 @@ static const struct column columns[] = {
 
 static bool has_jobs(const char *process)
 {
-    return process_is(process, "ingress") || process_is(process, "dlqd") ||
-           process_is(process, "sequencer");
+    return process_is(process, PROCESSES_WITH_ARCHIVE) ||
+           process_is(process, "dlqd") || process_is(process, "sequencer");
 }
 
 int run_jobs(struct ctl *c)

@@ -348,7 +348,7 @@ int run_replay(struct ctl *c)
     signal(SIGTERM, on_signal);
     processes_find(c, &r.p);
     for (size_t i = 0; i < r.p.count && good && !interrupted; i++)
-        if (process_is(r.p.names[i], "ingress") ||
+        if (process_is(r.p.names[i], PROCESSES_WITH_ARCHIVE) ||
             (!r.fresh && strcmp(r.p.names[i], sequencer) == 0))
             good = replay_archive(&r, r.p.names[i]);
     progress_end(&r.progress);
@@ -468,7 +468,7 @@ int run_resend(struct ctl *c)
     r.missing = json_array();
     processes_find(c, &r.p);
     for (i = 0; i < r.p.count && r.code < 0 && !r.sent; i++)
-        if (process_is(r.p.names[i], own ? sequencer : "ingress"))
+        if (process_is(r.p.names[i], own ? sequencer : PROCESSES_WITH_ARCHIVE))
             send_to(&r, r.p.names[i], events, r.endpoint != NULL);
     processes_fini(&r.p);
     json_decref(events);

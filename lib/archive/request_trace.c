@@ -18,8 +18,12 @@ static char *received_text(struct archive *a, const struct archived *row)
 {
     const struct settings *s = a->daemon->settings;
     const struct source *source = settings_source(s, row->source);
+    const struct relay *relay = settings_relay(s, row->source);
     bool producer = !source && settings_producer(s, row->source);
 
+    if (relay)
+        return gr_printf("made of row %s by relay %s (%lld bytes)", row->remote,
+                         row->source, (long long)row->body_bytes);
     return gr_printf(
         "received from %s by %s %s (%lld bytes), verified by %s, %s %lld",
         row->remote, producer ? "producer" : "source", row->source,

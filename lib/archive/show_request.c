@@ -34,7 +34,7 @@ static bool put_published(const struct archive_row *row, const char *id,
     bool good = published_read(&p, row->body, &wrong) == GR_OK;
 
     if (good)
-        published_body(&p, id, row->received_ms, out);
+        published_sent(&p, row->headers, id, row->received_ms, out);
     published_fini(&p);
     return good;
 }

@@ -96,6 +96,8 @@ static const struct conf_key root_keys_all[] = {
         "defaults for keys that an endpoint does not set",
         .section = &settings_defaults_section),
     LIST_KEYS,
+    LIST(settings, relays, relay_count, "outbox", &settings_relay_section,
+         "tables of your applications whose rows become events"),
     SECTION("history", &settings_history_section,
             "how long delivered events are kept"),
     SECTION("dlq", &settings_dlq_section,
@@ -146,6 +148,7 @@ static const struct conf_section included_section = {
             {"secrets_key", MAIN_ONLY},
             {"ingress", MAIN_ONLY},
             {"endpoint_defaults", MAIN_ONLY},
+            {"outbox", MAIN_ONLY},
             {"history", MAIN_ONLY},
             {"dlq", MAIN_ONLY},
             {"metrics", MAIN_ONLY},
@@ -251,6 +254,10 @@ static void resolve(struct settings *s)
     if (s->defaults.retry_policy)
         s->defaults.policy = settings_policy(s, s->defaults.retry_policy);
     settings_hash_tokens(s->producers, s->producer_count);
+    for (size_t i = 0; i < s->relay_count; i++)
+        s->relays[i].producer = (struct producer){
+            .name = s->relays[i].name,
+            .may_name_urls = s->relays[i].may_name_urls};
     for (size_t i = 0; i < s->source_count; i++)
         if (s->sources[i].order.backfill)
             add_backfill(s, &s->sources[i]);

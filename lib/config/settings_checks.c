@@ -175,6 +175,8 @@ void settings_check_policies(struct conf *c, const struct settings *s,
     settings_check_policy_name(c, s, s->defaults.retry_policy);
     for (size_t i = 0; i < s->endpoint_count; i++)
         settings_check_policy_name(c, s, s->endpoints[i].retry_policy);
+    for (size_t i = 0; i < s->relay_count; i++)
+        settings_check_policy_name(c, s, s->relays[i].retry_policy);
     for (size_t i = 0; i < s->route_count; i++)
         settings_check_policy_name(c, s, s->routes[i].choice.policy);
 }
@@ -190,6 +192,9 @@ void settings_check_across(struct conf *c, const struct settings *s,
                    "source");
     check_reserved(c, s->producers, sizeof *s->producers, s->producer_count,
                    "producer");
+    check_names(c, s->relays, sizeof *s->relays, s->relay_count, "relay");
+    check_reserved(c, s->relays, sizeof *s->relays, s->relay_count, "relay");
+    settings_check_relays(c, s);
     check_names(c, s->endpoints, sizeof *s->endpoints, s->endpoint_count,
                 "endpoint");
     check_names(c, s->alerts, sizeof *s->alerts, declared_alerts, "alert");
@@ -607,14 +612,19 @@ static void warn_matches(struct conf *c, const struct settings *s)
     static const struct string_list all = {0};
     struct matching m = {.conf = c, .settings = s};
 
-    if (!s->endpoint_count || !(s->source_count + s->producer_count))
+    if (!s->endpoint_count ||
+        !(s->source_count + s->producer_count + s->relay_count))
         return;
-    m.senders = gr_alloc((s->source_count + s->producer_count + 1) *
-                         sizeof *m.senders);
+    m.senders = gr_alloc(
+        (s->source_count + s->producer_count + s->relay_count + 1) *
+        sizeof *m.senders);
     for (size_t i = 0; i < s->source_count; i++)
         m.senders[m.sender_count++] = route_source(&s->sources[i]);
     for (size_t i = 0; i < s->producer_count; i++)
         m.senders[m.sender_count++] = route_producer(&s->producers[i]);
+    for (size_t i = 0; i < s->relay_count; i++)
+        m.senders[m.sender_count++] = (struct sender){s->relays[i].name, &all,
+                                                      &all};
     m.senders[m.sender_count++] = (struct sender){OPERATIONAL_SOURCE,
                                                   &operational_types, &all};
     check_subscriptions(&m);

@@ -52,6 +52,7 @@ static const char preamble[] =
     "| recognise duplicates, deliver in order | [dedupe](#sourcesdedupe), "
     "[order](#sourcesorder), [states](#sourcesstates) |\n"
     "| publish events of your own services | [producers](#producers) |\n"
+    "| send the rows of an application's outbox table | [outbox](#outbox) |\n"
     "| deliver events to a service | [endpoints](#endpoints), "
     "[endpoint_defaults](#endpoint_defaults), [routes](#routes) |\n"
     "| choose how failures are retried | [retry_policies](#retry_policies), "

@@ -316,4 +316,7 @@ const char settings_built_in_policies[] =
     "  - {name: omise, backoff: schedule,"
     " schedule: [1m, 5m, 15m, 1h, 3h, 6h, 12h, 24h, 48h], repeat_last: true,"
     " jitter: none, max_duration: 7d, retry_on: [network, 4xx, 5xx], timeout: "
-    "10s}\n";
+    "10s}\n"
+    "  - {name: outbox, backoff: exponential, first_wait: 2s, factor: 2,"
+    " max_wait: 1024s, jitter: none, max_attempts: 6,"
+    " retry_on: [network, 3xx, 4xx, 5xx]}\n";

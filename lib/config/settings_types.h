@@ -107,6 +107,11 @@ extern const struct conf_section settings_producer_section;
 /* Hashes the tokens of all producers, and forgets them. */
 void settings_hash_tokens(struct producer *producers, size_t count);
 
+/* settings_outbox.c */
+extern const struct conf_section settings_relay_section;
+/* The names and patterns of relays, checked with those of other sections. */
+void settings_check_relays(struct conf *c, const struct settings *s);
+
 /* settings_endpoints.c */
 extern const struct conf_section settings_defaults_section;
 extern const struct conf_section settings_endpoint_section;

@@ -157,7 +157,8 @@ void control_expect(const struct control *c, const char *process)
         for (size_t n = 0; command_lists[i].commands[n]; n++) {
             const struct command_spec *spec = command_lists[i].commands[n];
             bool ours = strcmp(spec->process, "every") == 0 ||
-                        strcmp(spec->process, process) == 0;
+                        strcmp(spec->process, process) == 0 ||
+                        (spec->also && strcmp(spec->also, process) == 0);
 
             if (ours != is_bound(c, spec))
                 die(EXIT_SOFTWARE, "%s %s the command %s of %s", process,

@@ -6,15 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kinds[] = {"ingress", "sequencer", "deliverer", "dlqd",
-                                    "console"};
+static const char *const kinds[] = {"ingress", "sequencer", "deliverer",
+                                    "dlqd",    "outbox",    "console"};
 enum { NEEDED = 4 }; /* the first four: delivery needs them */
 
-bool process_is(const char *name, const char *kind)
+bool process_is(const char *name, const char *wanted)
 {
-    size_t n = strlen(kind);
+    for (const char *kind = wanted; *kind; kind += strspn(kind, " ")) {
+        size_t n = strcspn(kind, " ");
 
-    return strncmp(name, kind, n) == 0 && (!name[n] || name[n] == '-');
+        if (strncmp(name, kind, n) == 0 && (!name[n] || name[n] == '-'))
+            return true;
+        kind += n;
+    }
+    return false;
 }
 
 int process_rank(const char *name)

@@ -18,8 +18,11 @@ struct processes {
 void processes_in(const char *run_dir, struct processes *p);
 void processes_fini(struct processes *p);
 
-/* "deliverer-7" and "deliverer" are of the kind "deliverer". Pure. */
-bool process_is(const char *name, const char *kind);
+/* "deliverer-7" and "deliverer" are of the kind "deliverer". `kinds`: one, or several with blanks
+ * between. Pure. */
+bool process_is(const char *name, const char *kinds);
+/* Those that store events and send them to the sequencer. */
+#define PROCESSES_WITH_ARCHIVE "ingress outbox"
 /* The order in which processes are listed: ingress, sequencer, deliverer, dlqd, console,
  * others. Pure. */
 int process_rank(const char *name);

@@ -20,6 +20,17 @@ const struct producer *settings_producer(const struct settings *s,
     for (size_t i = 0; i < s->producer_count; i++)
         if (s->producers[i].name && strcmp(s->producers[i].name, name) == 0)
             return &s->producers[i];
+    for (size_t i = 0; i < s->relay_count; i++)
+        if (s->relays[i].name && strcmp(s->relays[i].name, name) == 0)
+            return &s->relays[i].producer;
+    return NULL;
+}
+
+const struct relay *settings_relay(const struct settings *s, const char *name)
+{
+    for (size_t i = 0; i < s->relay_count; i++)
+        if (s->relays[i].name && strcmp(s->relays[i].name, name) == 0)
+            return &s->relays[i];
     return NULL;
 }
 
@@ -123,6 +134,8 @@ json_t *settings_names(const struct settings *s)
         add_name(sources, s->sources[i].name);
     for (size_t i = 0; i < s->producer_count; i++)
         add_name(sources, s->producers[i].name);
+    for (size_t i = 0; i < s->relay_count; i++)
+        add_name(sources, s->relays[i].name);
     for (size_t i = 0; i < s->policy_count; i++)
         add_name(policies, s->policies[i].name);
     for (size_t i = 0; i < s->alert_count; i++)

@@ -180,6 +180,47 @@ struct producer {
     struct rate rate_limit;
 };
 
+/* The columns of an outbox table that a relay uses: the member, the key, the usual name. */
+#define RELAY_COLUMNS(C)                                  \
+    C(id, "id", "id")                                     \
+    C(payload, "payload", "payload")                      \
+    C(status, "status", "status")                         \
+    C(url, "url", "target_url")                           \
+    C(type, "type", "event_type")                         \
+    C(workspace, "workspace", "workspace")                \
+    C(endpoint, "endpoint", "endpoint")                   \
+    C(created_at, "created_at", "created_at")             \
+    C(last_attempt, "last_attempt_at", "last_attempt_at") \
+    C(next_attempt, "next_attempt_at", "next_attempt_at") \
+    C(retry_count, "retry_count", "retry_count")          \
+    C(error, "error_message", "error_message")            \
+    C(event_id, "event_id", "grapnel_event_id")
+
+enum relay_body { RELAY_BODY_PAYLOAD, RELAY_BODY_EVENT };
+
+/* An application's table whose rows become events: an item of `outbox`. */
+struct relay {
+    char *name; /* also the source of its events */
+    char *database, *password_file, *table;
+    struct { /* NULL: the usual name, if the table has it */
+#define C(MEMBER, key, usual) char *MEMBER;
+        RELAY_COLUMNS(C)
+#undef C
+    } columns;
+    struct {
+        char *fresh, *retrying, *delivered, *failed;
+    } statuses;
+    char *where;                       /* SQL; NULL: all rows */
+    char *type, *workspace, *endpoint; /* of rows whose column is empty */
+    struct string_list may_name_urls;  /* patterns (named_url.h) */
+    char *retry_policy;
+    int body; /* enum relay_body */
+    int64_t batch, poll_ms;
+    struct producer producer; /* what its events may do; borrows from above */
+};
+
+enum { RELAYS_MAX = 8 };
+
 enum { AUDIT_KEY_MIN_BYTES = 32 };
 
 enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_CRITICAL };
@@ -281,6 +322,8 @@ struct settings {
     size_t source_count;
     struct producer *producers;
     size_t producer_count;
+    struct relay *relays;
+    size_t relay_count;
     struct endpoint_settings *endpoints;
     size_t endpoint_count;
     /* The endpoints of backfills: `backfill:SOURCE` for each source that has
@@ -302,8 +345,10 @@ struct settings {
 
 const struct source *settings_source(const struct settings *s,
                                      const char *name);
+/* The producer of this name, or what the events of the relay of this name may do. */
 const struct producer *settings_producer(const struct settings *s,
                                          const char *name);
+const struct relay *settings_relay(const struct settings *s, const char *name);
 /* The producer of this token; NULL: there is none. The time that it takes does not reveal
  * how similar the token is to a valid one. */
 const struct producer *settings_token(const struct settings *s,

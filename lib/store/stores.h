@@ -11,10 +11,11 @@
  * the build checks. A step never changes after a release (tests/golden/stores). */
 enum {
     INGRESS_SCHEMA = 16,
-    SEQUENCER_SCHEMA = 31,
+    SEQUENCER_SCHEMA = 32,
     DELIVERER_SCHEMA = 15,
     DLQD_SCHEMA = 11,
     CONSOLE_SCHEMA = 8,
+    OUTBOX_SCHEMA = 1,
 };
 
 struct store_kind {

@@ -2,6 +2,7 @@
 #include "published.h"
 #include "clock.h"
 #include "conf.h"
+#include "headers.h"
 #include "json_text.h"
 #include "named_url.h"
 #include "route.h"
@@ -370,6 +371,26 @@ void published_body(const struct published *p, const char *event_id,
     buf_puts(out, "\",\"data\":");
     buf_put(out, p->data.p, p->data.n);
     buf_puts(out, "}");
+}
+
+const char *published_sent(const struct published *p, struct bytes headers,
+                           const char *event_id, int64_t received_ms,
+                           struct buf *out)
+{
+    const json_t *data = json_object_get(p->json, "data");
+    struct bytes kind;
+
+    if (!headers_get(headers, PUBLISHED_PAYLOAD, &kind, NULL)) {
+        published_body(p, event_id, received_ms, out);
+    } else if (kind.n == strlen(PAYLOAD_TEXT) &&
+               memcmp(kind.p, PAYLOAD_TEXT, kind.n) == 0 &&
+               json_is_string(data)) {
+        buf_put(out, json_string_value(data), json_string_length(data));
+        return "text/plain; charset=utf-8";
+    } else {
+        buf_put(out, p->data.p, p->data.n);
+    }
+    return "application/json";
 }
 
 void published_event_id(char out[EVENT_ID_BYTES + 1], const char *producer,

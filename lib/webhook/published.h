@@ -36,6 +36,12 @@ struct published {
 /* The stored header of an event that names its URL: "ENDPOINT URL". */
 #define PUBLISHED_URL ":url"
 
+/* The stored header of an event whose endpoints get its `data` alone: as it is written
+ * (PAYLOAD_JSON), or the text that it is (PAYLOAD_TEXT). */
+#define PUBLISHED_PAYLOAD ":payload"
+#define PAYLOAD_JSON      "json"
+#define PAYLOAD_TEXT      "text"
+
 struct published_wrong {
     const char *field; /* "": the body as a whole; static */
     char why[400];
@@ -69,6 +75,12 @@ bool published_for(const struct published *p, const char *endpoint);
 /* Writes the body that endpoints get: {"id","type","workspace","timestamp","data"}. */
 void published_body(const struct published *p, const char *event_id,
                     int64_t received_ms, struct buf *out);
+
+/* Writes the body that endpoints get of an event with these stored headers: that of
+ * published_body(), or its `data` alone. Returns its content type (static). */
+const char *published_sent(const struct published *p, struct bytes headers,
+                           const char *event_id, int64_t received_ms,
+                           struct buf *out);
 
 /* Writes the id of an event with an idempotency key: made of producer and key, so that a
  * duplicate has the same id. It is not a ULID (no ULID begins with its first letter), and

@@ -11,6 +11,7 @@
 #include "operational.h"
 #include "operational_events.h"
 #include "outcomes.h"
+#include "processes.h"
 #include "sequencer.h"
 #include "store.h"
 #include "store_erase.h"
@@ -383,7 +384,8 @@ static int events_step(struct step *s)
         job_set_error(s->job, "waits until deliverers have dropped deliveries");
         return AGAIN_MS;
     }
-    process = count ? process_behind(s, text(s, "at"), "ingress deliverer")
+    process = count ? process_behind(s, text(s, "at"),
+                                     PROCESSES_WITH_ARCHIVE " deliverer")
                     : NULL;
     if (process) {
         ids = ids_of(events, count);
@@ -551,9 +553,9 @@ static int next_step(struct step *s, const json_t *args)
     const char *phase = text(s, "phase");
 
     if (strcmp(phase, "refuse") == 0)
-        return each_process(s, "refuse", "ingress", "handed");
+        return each_process(s, "refuse", PROCESSES_WITH_ARCHIVE, "handed");
     if (strcmp(phase, "handed") == 0)
-        return each_process(s, "handed", "ingress", "drop");
+        return each_process(s, "handed", PROCESSES_WITH_ARCHIVE, "drop");
     if (strcmp(phase, "drop") == 0)
         return drop_step(s);
     if (strcmp(phase, "events") == 0)

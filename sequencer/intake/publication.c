@@ -6,18 +6,19 @@
 #include <string.h>
 #include <strings.h>
 
-/* Endpoints get JSON that is made here, whatever content type the request had. */
-static void copy_headers(struct bytes all, struct buf *out)
+/* Endpoints get a body that is made here, whatever content type the request had. */
+static void copy_headers(struct bytes all, const char *content_type,
+                         struct buf *out)
 {
-    static const char type[] = "Content-Type", json[] = "application/json";
+    static const char type[] = "Content-Type";
     struct bytes name, value;
     size_t at = 0;
 
-    headers_put(out, type, (struct bytes){json, sizeof json - 1});
+    headers_put(out, type, (struct bytes){content_type, strlen(content_type)});
     while (headers_next(all, &at, &name, &value)) {
         char *text = gr_strndup(name.p, name.n);
 
-        if (strcasecmp(text, type) != 0)
+        if (strcasecmp(text, type) != 0 && strcmp(text, PUBLISHED_PAYLOAD) != 0)
             headers_put(out, text, value);
         free(text);
     }
@@ -93,8 +94,10 @@ gr_rc publication_read(struct publication *u, struct bytes headers,
         publication_put_expires(&u->headers, received_ms + u->p.expires_in_ms);
     if (u->p.url)
         put_url(&u->headers, &u->p);
-    copy_headers(headers, &u->headers);
-    published_body(&u->p, event_id, received_ms, &u->body);
+    copy_headers(
+        headers,
+        published_sent(&u->p, headers, event_id, received_ms, &u->body),
+        &u->headers);
     u->is = !u->headers.failed && !u->body.failed;
     if (!u->is)
         snprintf(u->why, sizeof u->why, "it is too large");

@@ -256,7 +256,7 @@ static void policies_are_built_in_and_a_declared_one_wins(void **state)
     assert_false(plane->jitter.full);
     assert_false(plane->retry_on.status[404 / 8] >> 404 % 8 & 1);
     assert_true(plane->retry_on.status[599 / 8] >> 599 % 8 & 1);
-    assert_int_equal(s->policy_count, 5);
+    assert_int_equal(s->policy_count, 6);
     settings_free(s);
 }
 
@@ -394,7 +394,7 @@ static void policies_are_read_without_the_rest(void **state)
     s = settings_load_part("g.yaml", policies_only, &errors);
     if (!s)
         fail_msg("%s", errors.data);
-    assert_int_equal(s->policy_count, 6);
+    assert_int_equal(s->policy_count, 7);
     assert_string_equal(s->policies[0].name, "mine");
     assert_int_equal(s->policies[1].max_attempts, 2);
     assert_int_equal(s->source_count, 0);

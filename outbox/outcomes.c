@@ -1,0 +1,248 @@
+/* outcomes: stores outcomes until their rows have them. */
+#include "outcomes.h"
+#include "log.h"
+#include "outbox.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { ERROR_BYTES = 200 }; /* of error_message, which may be a short column */
+
+void outcomes_open(struct outbox *o)
+{
+    struct outcomes *x = &o->outcomes;
+    struct db *db = o->daemon.db;
+
+    x->db = db;
+    x->put = db_prepare(
+        db, "INSERT OR REPLACE INTO outcomes (event_id, n, relay, row_id, "
+            "status, retries, last_ms, next_ms, error, action_id) VALUES (?1, "
+            "?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
+    x->list = db_prepare(
+        db, "SELECT event_id, n, row_id, status, retries, last_ms, next_ms, "
+            "error, action_id FROM outcomes WHERE relay = ?1 ORDER BY n LIMIT "
+            "?2");
+    x->drop = db_prepare(db,
+                         "DELETE FROM outcomes WHERE event_id = ?1 AND n = ?2");
+    x->later = db_prepare(
+        db, "UPDATE outcomes SET n = ?1 WHERE event_id = ?2 AND n = ?3");
+    x->last = db_prepare(db, "SELECT ifnull(max(n), 0) FROM outcomes");
+    x->ended = db_prepare(
+        db, "SELECT action_id, again FROM ended WHERE event_id = ?1");
+    x->end = db_prepare(
+        db, "INSERT OR REPLACE INTO ended (event_id, archived, action_id, "
+            "again) VALUES (?1, ?2, ?3, 0)");
+    x->unend = db_prepare(
+        db, "DELETE FROM ended WHERE event_id = ?1 AND again = 0");
+    x->again = db_prepare(db, "UPDATE ended SET again = 1 WHERE event_id = ?1");
+    x->forget = db_prepare(
+        db, "DELETE FROM outcomes WHERE event_id = ?1 AND action_id = (SELECT "
+            "action_id FROM ended WHERE event_id = ?1)");
+    x->purge = db_prepare(db, "DELETE FROM ended WHERE archived < ?1");
+    outcomes_undo(o);
+}
+
+void outcomes_undo(struct outbox *o)
+{
+    struct outcomes *x = &o->outcomes;
+
+    x->next_n = db_number(x->db, x->last, 0) + 1;
+    x->purged_n = 0;
+}
+
+/* ---- from the sequencer ---- */
+
+static enum driver_status status_of(const struct wire_outcome *m)
+{
+    return wire_is(m->state, "open") ? DRIVER_RETRYING
+           : wire_is(m->state, "delivered") || wire_is(m->state, "resolved")
+               ? DRIVER_DELIVERED
+               : DRIVER_FAILED;
+}
+
+/* For people who look at the table. */
+static char *error_of(const struct wire_outcome *m)
+{
+    struct bytes what = m->error.n ? m->error : m->reason;
+
+    if (wire_is(m->state, "delivered"))
+        return gr_strdup("");
+    if (wire_is(m->state, "resolved"))
+        return gr_strdup("resolved by a person");
+    if (wire_is(m->state, "duplicate"))
+        return gr_printf("duplicate of %.*s", (int)m->duplicate_of.n,
+                         (const char *)m->duplicate_of.p);
+    if (wire_is(m->state, "no_endpoint"))
+        return gr_strdup("no_endpoint: no endpoint is subscribed to it");
+    if (m->endpoint.n)
+        return gr_printf("%.*s: %.*s", (int)m->endpoint.n,
+                         (const char *)m->endpoint.p, (int)what.n,
+                         (const char *)what.p);
+    if (wire_is(m->state, "open"))
+        return gr_printf("%.*s", (int)what.n, (const char *)what.p);
+    return gr_printf("%.*s%s%.*s", (int)m->state.n, (const char *)m->state.p,
+                     what.n ? ": " : "", (int)what.n, (const char *)what.p);
+}
+
+/* Whether this outcome is about the time before the row was reset. */
+static bool is_before_reset(struct outcomes *x, const char *id,
+                            const struct wire_outcome *m)
+{
+    bool before;
+
+    bind_text(x->ended, 1, id);
+    before = db_step(x->db, x->ended) && col_i64(x->ended, 1) &&
+             col_i64(x->ended, 0) == (int64_t)m->action_id;
+    db_done(x->ended);
+    return before;
+}
+
+static void put(struct outbox *o, const char *id, const struct wire_outcome *m)
+{
+    struct outcomes *x = &o->outcomes;
+    uint64_t deliveries = m->open + m->delivered + m->dead;
+    char *relay = wire_dup(m->source), *row = wire_dup(m->provider_id);
+    char *error = error_of(m);
+
+    if (strlen(error) > ERROR_BYTES) {
+        size_t n = ERROR_BYTES;
+
+        while (n && ((unsigned char)error[n] & 0xc0) == 0x80)
+            n--; /* not within a character */
+        error[n] = 0;
+    }
+    bind_text(x->put, 1, id);
+    bind_i64(x->put, 2, x->next_n++);
+    bind_text(x->put, 3, relay);
+    bind_text(x->put, 4, row);
+    bind_i64(x->put, 5, status_of(m));
+    bind_i64(x->put, 6,
+             m->attempts > deliveries ? (int64_t)(m->attempts - deliveries)
+                                      : 0);
+    bind_i64(x->put, 7, m->last_ms);
+    bind_i64(x->put, 8, m->next_ms);
+    bind_text(x->put, 9, error);
+    bind_i64(x->put, 10, (int64_t)m->action_id);
+    db_run(x->db, x->put);
+    relays_wake(o, relay);
+    free(error);
+    free(row);
+    free(relay);
+}
+
+gr_rc outcomes_apply(void *self, const char *from, uint64_t n, struct bytes msg)
+{
+    struct outbox *o = self;
+    struct wire_outcome m;
+    char id[EVENT_ID_BYTES + 1];
+
+    (void)from;
+    (void)n;
+    if (wire_kind(msg) != WIRE_KIND_OUTCOME ||
+        wire_get_outcome(&m, msg) != GR_OK || m.event_id.n != EVENT_ID_BYTES ||
+        m.source.n > NAME_MAX_BYTES)
+        return GR_REFUSE;
+    wire_copy(id, sizeof id, m.event_id);
+    if (!m.provider_id.n) /* erased: its row is no longer known */
+        return GR_OK;
+    if (is_before_reset(&o->outcomes, id, &m))
+        return GR_OK;
+    put(o, id, &m);
+    return GR_OK;
+}
+
+/* ---- to the rows ---- */
+
+size_t outcomes_list(struct outbox *o, const char *relay,
+                     struct driver_write *writes, size_t max)
+{
+    struct outcomes *x = &o->outcomes;
+    stmt *q = x->list;
+    size_t count = 0;
+
+    bind_text(q, 1, relay);
+    bind_i64(q, 2, (int64_t)max);
+    while (count < max && db_step(x->db, q)) {
+        struct driver_write *w = &writes[count++];
+
+        *w = (struct driver_write){.n = col_i64(q, 1),
+                                   .row_id = gr_strdup(col_text(q, 2)),
+                                   .status = (enum driver_status)col_i64(q, 3),
+                                   .retries = col_i64(q, 4),
+                                   .last_ms = col_i64(q, 5),
+                                   .next_ms = col_i64(q, 6),
+                                   .error = gr_strdup(col_text(q, 7)),
+                                   .action_id = col_i64(q, 8)};
+        wire_copy(w->event_id, sizeof w->event_id, wire_text(col_text(q, 0)));
+    }
+    db_done(q);
+    return count;
+}
+
+static void note_end(struct outbox *o, const struct driver_write *w)
+{
+    struct outcomes *x = &o->outcomes;
+
+    if (w->status == DRIVER_RETRYING) {
+        bind_text(x->unend, 1, w->event_id);
+        db_run(x->db, x->unend);
+        return;
+    }
+    bind_text(x->end, 1, w->event_id);
+    bind_i64(x->end, 2, archive_number(&o->archive.store, w->event_id));
+    bind_i64(x->end, 3, w->action_id);
+    db_run(x->db, x->end);
+}
+
+void outcomes_written(struct outbox *o, const struct driver_write *writes,
+                      size_t count)
+{
+    struct outcomes *x = &o->outcomes;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct driver_write *w = &writes[i];
+
+        if (w->is_new) { /* its taking is not committed yet: later, behind others */
+            bind_i64(x->later, 1, x->next_n++);
+            bind_text(x->later, 2, w->event_id);
+            bind_i64(x->later, 3, w->n);
+            db_run(x->db, x->later);
+            continue;
+        }
+        bind_text(x->drop, 1, w->event_id);
+        bind_i64(x->drop, 2, w->n);
+        db_run(x->db, x->drop);
+        if (w->applied)
+            note_end(o,
+                     w); /* also if a later one waits: the row has had this */
+    }
+}
+
+/* ---- rows that were reset ---- */
+
+bool outcomes_reset(struct outbox *o, const char *event_id)
+{
+    struct outcomes *x = &o->outcomes;
+    bool reset;
+
+    bind_text(x->ended, 1, event_id);
+    reset = db_step(x->db, x->ended) && !col_i64(x->ended, 1);
+    db_done(x->ended);
+    if (!reset)
+        return false;
+    bind_text(x->again, 1, event_id);
+    db_run(x->db, x->again);
+    bind_text(x->forget, 1, event_id);
+    db_run(x->db, x->forget);
+    return true;
+}
+
+void outcomes_purge(struct outbox *o)
+{
+    struct outcomes *x = &o->outcomes;
+
+    if (x->purged_n == o->archive.space.first_n)
+        return;
+    x->purged_n = o->archive.space.first_n;
+    bind_i64(x->purge, 1, x->purged_n);
+    db_run(x->db, x->purge);
+}

@@ -1,0 +1,441 @@
+"""grapnel-outbox makes events of the rows of a PostgreSQL table. P1, P2.
+
+Each test has a server of its own, which it starts.
+"""
+
+import json
+import pathlib
+import random
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from postgres import Postgres, programs
+from rig import RigTest, main, wait_for
+
+
+@unittest.skipUnless(programs(), "PostgreSQL is not installed")
+class Outbox(RigTest):
+    def setUp(self):
+        self.pg = Postgres()
+        self.addCleanup(self.pg.close)
+        self.pg.start().make_table()
+
+    def pipeline(self, processes=1, config=None, start=True, **relay):
+        rig = self.rig({"outbox": [{"name": "orders", "database": self.pg.uri,
+                                    "retry_policy": "default", "poll": "200ms",
+                                    **relay}], **(config or {})})
+        for i in range(processes):
+            rig.add("outbox" if i == 0 else f"outbox-{i + 1}")
+        return rig.start() if start else rig
+
+    def events(self, rig):
+        """{row id: event id}; each row has at most one event."""
+        rows = rig.rows("sequencer", "SELECT id, provider_id, status FROM events "
+                        "WHERE source = 'orders'")
+        self.assertEqual(len(rows), len({r["provider_id"] for r in rows}))
+        return {r["provider_id"]: r["id"] for r in rows}
+
+    def all_arrive(self, rig, rows, timeout=60):
+        """Each of these rows is one event, which the endpoint got; no other row is."""
+        wait_for(lambda: set(self.pg.statuses()) <= {"SUCCESS"}, timeout,
+                 "all rows to be delivered")
+        wait_for(lambda: len(self.events(rig)) >= len(rows), timeout,
+                 "each row to be an event")
+        rig.settle()
+        events = self.events(rig)
+        self.assertEqual(set(events), set(rows))
+        self.assertEqual(set(rig.receiver.delivered()), set(events.values()))
+        return events
+
+    # what is made of a row
+
+    def test_the_payload_is_sent_as_it_is(self):
+        rig = self.pipeline()
+        self.pg.sql("INSERT INTO webhook_outbox (id, payload) VALUES "
+                    "('a', '{\"x\" : 1.00}'), ('b', 'a text: \"Grüße\"'), "
+                    "('c', '1, \"url\": \"http://127.0.0.1/\"'), "
+                    "('d', '{\"a\": 1, \"a\": 2}'), ('e', ' [] ')")
+        events = self.all_arrive(rig, "abcde")
+        got = {r.id: r for r in rig.receiver.requests()}
+        want = {"a": '{"x" : 1.00}', "b": 'a text: "Grüße"',
+                "c": '1, "url": "http://127.0.0.1/"', "d": '{"a": 1, "a": 2}',
+                "e": "[]"}
+        self.assertEqual({row: got[e].body.decode() for row, e in events.items()},
+                         want)
+        self.assertEqual({row: got[e].headers["content-type"].split(";")[0]
+                          for row, e in events.items()},
+                         {"a": "application/json", "b": "text/plain",
+                          "c": "text/plain", "d": "text/plain",
+                          "e": "application/json"})
+        self.assertEqual({r.path for r in got.values()}, {"/crm"})
+
+    def test_columns_and_statuses_have_other_names(self):
+        self.pg.sql(
+            "CREATE SCHEMA shop; CREATE TABLE shop.\"Out\" (\"Key\" uuid PRIMARY KEY "
+            "DEFAULT gen_random_uuid(), doc jsonb, state text DEFAULT 'new', "
+            "kind text, tenant text, reason text, made timestamptz DEFAULT now())")
+        rig = self.pipeline(
+            table="shop.Out", body="event", where="tenant <> 'nobody'",
+            columns={"id": "Key", "payload": "doc", "status": "state",
+                     "type": "kind", "workspace": "tenant",
+                     "error_message": "reason", "created_at": "made"},
+            statuses={"new": "new", "retrying": "taken", "delivered": "ok",
+                      "failed": "bad"})
+        self.pg.sql("INSERT INTO shop.\"Out\" (doc, kind, tenant) VALUES "
+                    "('{\"n\": 1}', 'order.paid', 'acme'), "
+                    "(NULL, 'order.paid', 'acme'), ('{}', 'x', 'nobody')")
+        request, = rig.receiver.wait()
+        body = request.json()
+        self.assertEqual((body["type"], body["workspace"], body["data"]),
+                         ("order.paid", "acme", {"n": 1}))
+        wait_for(lambda: self.pg.sql(
+            "SELECT state, reason FROM shop.\"Out\" ORDER BY state") ==
+            ["bad|the payload is NULL", "new|", "ok|"])
+
+    def test_a_row_names_its_url(self):
+        rig = self.pipeline(start=False, endpoint="crm")
+        rig.config["outbox"][0]["may_name_urls"] = [
+            rig.receiver.url("/hooks/*")]
+        rig.write_config()
+        rig.start()
+        self.pg.sql(
+            "INSERT INTO webhook_outbox (id, payload, target_url) VALUES "
+            f"('good', '{{}}', '{rig.receiver.url('/hooks/7')}'), "
+            f"('bad', '{{}}', '{rig.receiver.url('/other')}'), "
+            "('none', '{}', NULL)")
+        rig.receiver.wait(count=2)
+        wait_for(lambda: self.pg.statuses() ==
+                 {"SUCCESS": 2, "FAILED_PERMANENTLY": 1})
+        self.assertEqual({r.path for r in rig.receiver.requests()},
+                         {"/hooks/7", "/crm"})
+        self.assertEqual(
+            self.pg.sql("SELECT error_message FROM webhook_outbox WHERE id = 'bad'"),
+            ["url: it matches none of the producer's `may_name_urls`"])
+
+    def test_invalid_rows_do_not_stop_the_others(self):
+        self.pg.sql("ALTER TABLE webhook_outbox ADD workspace text, "
+                    "ADD endpoint text")
+        rig = self.pipeline(config={"ingress": {"max_body": "100KiB"}},
+                            endpoint="crm")
+        self.pg.sql(
+            "INSERT INTO webhook_outbox (id, payload, workspace, endpoint) VALUES "
+            "('null', NULL, NULL, NULL), ('large', repeat('x', 200000), NULL, NULL), "
+            "('long', '{}', repeat('w', 300), NULL), ('where', '{}', NULL, 'nowhere'), "
+            "('good', '{}', NULL, NULL)")
+        rig.receiver.wait()
+        wait_for(lambda: self.pg.statuses() ==
+                 {"FAILED_PERMANENTLY": 4, "SUCCESS": 1})
+        why = dict(line.split("|") for line in self.pg.sql(
+            "SELECT id, error_message FROM webhook_outbox"))
+        self.assertIn("is NULL", why["null"])
+        self.assertIn("200000 bytes", why["large"])
+        self.assertIn("workspace", why["long"])
+        self.assertIn('there is no endpoint "nowhere"', why["where"])
+        self.assertEqual(why["good"], "")
+
+    def test_show_trace_and_replay(self):
+        rig = self.pipeline()
+        self.pg.insert(1, 1)
+        event = self.all_arrive(rig, ["row-1"])["row-1"]
+        trace = rig.trace("row-1")
+        self.assertEqual(trace["id"], event)
+        self.assertIn("row row-1 of table webhook_outbox", json.dumps(trace))
+        shown = rig.cli_text("show", event)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn('{"n": 1}', shown.stdout)
+        done = rig.cli_text("resend", event)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        requests = rig.receiver.wait(event=event, count=2)
+        self.assertEqual({r.body for r in requests}, {b'{"n": 1}'})
+
+    # exactly once
+
+    def fails_to_commit(self, on):
+        """The database refuses to commit what outbox does with rows."""
+        self.pg.sql(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE 'not now'; END $$; "
+            "CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON webhook_outbox "
+            "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()"
+            if on else "DROP TRIGGER refuse ON webhook_outbox")
+
+    def test_a_row_that_is_taken_again_is_the_same_event(self):
+        """By the same process, and by another one, which does not know it."""
+        rig = self.pipeline(processes=2, start=False)
+        rig.start("ingress", "sequencer", "deliverer-1", "dlqd", "outbox")
+        self.fails_to_commit(True)
+        self.pg.insert(1, 20)
+        rig.receiver.wait(count=20)
+        wait_for(lambda: "not now" in rig["outbox"].log())
+        self.assertEqual(self.pg.statuses(), {"NOT_CALLED": 20})
+        rig["outbox"].kill()
+        self.fails_to_commit(False)
+        rig["outbox-2"].start()
+        self.all_arrive(rig, [f"row-{i}" for i in range(1, 21)])
+        self.assertEqual(rig.rows("outbox-2", "SELECT count(*) AS n FROM archive"),
+                         [{"n": 20}])
+
+    # what became of it
+
+    def row(self, row):
+        status, retries, last, next_, error = self.pg.sql(
+            "SELECT status, retry_count, last_attempt_at IS NOT NULL, "
+            "next_attempt_at IS NOT NULL, coalesce(error_message, '') FROM "
+            f"webhook_outbox WHERE id = '{row}'")[0].split("|")
+        return status, int(retries), last == "t", next_ == "t", error
+
+    def test_the_outcome_is_written_back(self):
+        """With the reason; a row that is reset in SQL is sent again, with a new budget."""
+        rig = self.pipeline(config={"retry_policies": [{
+            "name": "twice", "backoff": "fixed", "first_wait": "1s",
+            "jitter": "none", "max_attempts": 2, "retry_on": ["5xx"]}]},
+            retry_policy="twice")
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 500}]})
+        self.pg.insert(1, 1)
+        scheduled = wait_for(lambda: (r := self.row("row-1"))[3] and r)
+        self.assertEqual(scheduled[:3], ("PENDING_RETRY", 0, True))
+        wait_for(lambda: self.row("row-1")[0] == "FAILED_PERMANENTLY")
+        status, retries, last, next_, error = self.row("row-1")
+        self.assertEqual((retries, last, next_), (1, True, False))
+        self.assertIn("crm: ", error)
+        self.assertIn("500", error)
+        rig.receiver.rules()
+        self.pg.sql("UPDATE webhook_outbox SET status = 'NOT_CALLED'")
+        wait_for(lambda: self.row("row-1") == ("SUCCESS", 0, True, False, ""))
+        self.assertEqual(len(rig.receiver.wait(count=3)), 3)
+        self.assertEqual(len(self.events(rig)), 1)
+
+    def test_a_row_of_another_process_is_reset(self):
+        rig = self.pipeline(processes=2, start=False)
+        rig.start("ingress", "sequencer", "deliverer-1", "dlqd", "outbox")
+        self.pg.insert(1, 3)
+        self.all_arrive(rig, ["row-1", "row-2", "row-3"])
+        rig["outbox"].stop()
+        rig["outbox-2"].start()
+        self.pg.sql("UPDATE webhook_outbox SET status = 'NOT_CALLED' "
+                    "WHERE id = 'row-2'")
+        requests = rig.receiver.wait(count=4)
+        self.all_arrive(rig, ["row-1", "row-2", "row-3"])
+        self.assertEqual(requests[3].body, b'{"n": 2}')
+
+    def test_people_decide(self):
+        """An operator's retry and resolve move the row, too."""
+        rig = self.pipeline(config={"retry_policies": [{
+            "name": "once", "backoff": "fixed", "first_wait": "1s",
+            "max_attempts": 1, "retry_on": ["5xx"]}]}, retry_policy="once")
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 500}]})
+        self.pg.insert(1, 2)
+        wait_for(lambda: self.pg.statuses() == {"FAILED_PERMANENTLY": 2})
+        letters = wait_for(lambda: len(
+            rig.ask("dlqd", "dlq")["dead_letters"]) == 2 and {
+            x["event_id"]: x["id"] for x in rig.ask("dlqd", "dlq")["dead_letters"]})
+        events = self.events(rig)
+        rig.receiver.rules()
+        rig.ask("dlqd", "dlq_retry", id=letters[events["row-1"]])
+        rig.ask("dlqd", "dlq_resolve", id=letters[events["row-2"]], note="done")
+        wait_for(lambda: self.pg.statuses() == {"SUCCESS": 2})
+        self.assertEqual(self.row("row-1")[4], "")
+        self.assertEqual(self.row("row-2")[4], "resolved by a person")
+
+    def test_nobody_is_subscribed(self):
+        rig = self.pipeline(type="order.paid", start=False)
+        rig.config["endpoints"][0]["types"] = ["order.shipped"]
+        rig.write_config()
+        rig.start()
+        self.pg.insert(1, 1)
+        wait_for(lambda: self.row("row-1")[0] == "FAILED_PERMANENTLY")
+        self.assertIn("no_endpoint", self.row("row-1")[4])
+
+    def test_two_processes_share_a_table(self):
+        rig = self.pipeline(processes=2, batch=10)
+        for first in range(0, 600, 100):
+            self.pg.insert(first, first + 99)
+        self.all_arrive(rig, [f"row-{i}" for i in range(600)])
+        counts = [rig.rows(p, "SELECT count(*) AS n FROM archive")[0]["n"]
+                  for p in ("outbox", "outbox-2")]
+        self.assertEqual(sum(counts), 600)
+        self.assertGreater(min(counts), 0)
+
+    def write(self, name, count, committed, stop):
+        """A writer: transactions of some rows; a third of them is rolled back."""
+        session, n = self.pg.session(), 0
+        while n < count and not stop.is_set():
+            rows = [f"{name}-{n + i}" for i in range(random.randint(1, 8))]
+            n += len(rows)
+            try:
+                good = random.random() < 0.67
+                values = ", ".join(f"('{r}', '\"{r}\"')" for r in rows)
+                said = session.do(
+                    f"BEGIN; INSERT INTO webhook_outbox (id, payload) VALUES {values};"
+                    f" {'COMMIT' if good else 'ROLLBACK'}; SELECT 'done'")
+                if good and said.strip() == "done":
+                    committed.update(rows)
+                elif good:
+                    raise AssertionError(said)
+            except (AssertionError, BrokenPipeError):
+                # The server died: whether it was committed is to be asked.
+                session.close()
+                wait_for(self.pg.responds)
+                found = set(self.pg.sql(
+                    "SELECT id FROM webhook_outbox WHERE id IN ("
+                    + ", ".join(f"'{r}'" for r in rows) + ")"))
+                committed.update(found)
+                session = self.pg.session()
+        session.close()
+
+    def test_kill_9_of_everything(self):
+        """Writers go on, some roll back, while outbox, the sequencer and PostgreSQL are killed."""
+        # Commits are slow, so that kills hit rows that are stored and not committed yet.
+        self.pg.sql(
+            "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN PERFORM pg_sleep(0.002); RETURN NULL; END $$; "
+            "CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON webhook_outbox "
+            "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()")
+        rig = self.pipeline(processes=2, batch=20)
+        committed, stop = set(), threading.Event()
+        writers = [threading.Thread(target=self.write,
+                                    args=(f"w{i}", 700, committed, stop))
+                   for i in range(3)]
+        for writer in writers:
+            writer.start()
+        self.addCleanup(stop.set)
+        kills = ["outbox", "postgres", "sequencer", "outbox-2", "outbox",
+                 "postgres", "outbox-2", "sequencer"]
+        for what in kills:
+            time.sleep(random.uniform(0.05, 0.5))
+            if what == "postgres":
+                self.pg.restart()
+            else:
+                rig[what].restart()
+        for writer in writers:
+            writer.join(60)
+            self.assertFalse(writer.is_alive())
+        self.assertEqual(committed, set(self.pg.sql("SELECT id FROM webhook_outbox")))
+        self.all_arrive(rig, committed)
+
+    # order, and late rows
+
+    def test_rows_of_a_workspace_are_in_order(self):
+        rig = self.pipeline(start=False, batch=7)
+        rig.config["endpoints"][0]["ordered"] = "workspace"
+        rig.write_config()
+        self.pg.sql("ALTER TABLE webhook_outbox ADD workspace text")
+        rig.start()
+        for first in range(0, 90, 30):
+            self.pg.insert(first, first + 29, payload="i::text",
+                           more="workspace='ws-' || i % 3")
+        rig.receiver.wait(count=90)
+        got = [int(r.body) for r in rig.receiver.requests()]
+        for w in range(3):
+            mine = [n for n in got if n % 3 == w]
+            self.assertEqual(mine, sorted(mine))
+
+    def test_rows_of_a_long_transaction_come_late(self):
+        rig = self.pipeline()
+        session = self.pg.session()
+        self.addCleanup(session.close)
+        session.do("BEGIN; INSERT INTO webhook_outbox (id, payload) "
+                   "VALUES ('late', '\"late\"')")
+        self.pg.insert(1, 5)
+        rig.receiver.wait(count=5)
+        session.do("COMMIT")
+        rig.receiver.wait(count=6)
+        self.all_arrive(rig, ["late", *(f"row-{i}" for i in range(1, 6))])
+
+    def test_no_transaction_stays_open(self):
+        """While there is nothing to do, and while the archive is full."""
+        rig = self.pipeline()
+        self.pg.insert(1, 5)
+        rig.receiver.wait(count=5)
+        asked = ("SELECT count(*) FROM pg_stat_activity WHERE "
+                 "application_name LIKE 'grapnel%' AND xact_start IS NOT NULL")
+        wait_for(lambda: self.pg.sql(asked) == ["0"])
+        rig["outbox"].pause()  # even now
+        self.pg.insert(6, 9)
+        self.assertEqual(self.pg.sql(asked), ["0"])
+        rig["outbox"].resume()
+        rig.receiver.wait(count=9)
+
+    # the database
+
+    def test_the_database_is_away_and_comes_back(self):
+        rig = self.pipeline()
+        self.pg.insert(1, 3)
+        rig.receiver.wait(count=3)
+        self.pg.kill()
+        wait_for(lambda: "the database of a relay cannot be used" in
+                 rig["outbox"].log())
+        health = rig.cli_text("health", "outbox")
+        self.assertEqual(health.returncode, 0, health.stderr)
+        self.assertIn("waiting for the database", health.stdout)
+        self.pg.restart()
+        self.pg.insert(4, 6)
+        self.all_arrive(rig, [f"row-{i}" for i in range(1, 7)])
+
+    def test_the_table_changes_while_it_runs(self):
+        rig = self.pipeline()
+        self.pg.insert(1, 1)
+        rig.receiver.wait()
+        self.pg.sql("ALTER TABLE webhook_outbox RENAME payload TO body")
+        wait_for(lambda: "has no column payload: set columns.payload of relay orders"
+                 in rig["outbox"].log())
+        self.pg.sql("ALTER TABLE webhook_outbox RENAME body TO payload")
+        self.pg.insert(2, 2)
+        self.all_arrive(rig, ["row-1", "row-2"])
+
+    def test_old_rows_are_not_read(self):
+        """The statement that takes rows finds them by the index, as EXPLAIN shows."""
+        self.pg.sql("INSERT INTO webhook_outbox (id, payload, status) SELECT "
+                    "'old-' || i, '{}', 'SUCCESS' FROM generate_series(1, 20000) i; "
+                    "ANALYZE webhook_outbox")
+        rig = self.pipeline(start=False)
+        self.pg.restart(session_preload_libraries="auto_explain",
+                        auto_explain__log_min_duration=0)
+        rig.start()
+        self.pg.insert(1, 10)
+        rig.receiver.wait(count=10)
+        log = (self.pg.folder / "log").read_text()
+        plans = log.split("Query Text: WITH locked")[1:]
+        self.assertTrue(plans)
+        for plan in plans:
+            plan = plan.split("LOG:")[0]
+            self.assertIn("Index Scan using webhook_outbox_new", plan)
+            self.assertNotIn("Seq Scan", plan)
+
+    def test_init_prints_all_that_a_relay_needs(self):
+        """Its user may do only this; the SQL can be run again."""
+        self.pg.sql("DROP TABLE webhook_outbox; CREATE ROLE relay LOGIN; "
+                    "CREATE SCHEMA shop; CREATE TABLE secret (x int)")
+        uri = self.pg.uri.replace("app@", "relay@")
+        rig = self.pipeline(start=False, database=uri, table="shop.out",
+                            columns={"event_id": "event", "type": "kind"})
+        done = rig.cli_text("outbox", "init")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for _ in range(2):
+            self.pg.sql(done.stdout)
+        rig.start()
+        self.pg.sql("INSERT INTO shop.out (id, payload) VALUES ('a', '{}')")
+        wait_for(lambda: self.pg.sql("SELECT status FROM shop.out") == ["SUCCESS"])
+        event, = self.events(rig).values()
+        self.assertEqual(self.pg.sql("SELECT event FROM shop.out"), [event])
+        self.assertIn("grapnel_outbox_new",
+                      "".join(self.pg.sql("SELECT indexname FROM pg_indexes")))
+        self.assertEqual(self.pg.sql(
+            "SELECT has_table_privilege('relay', 'secret', 'SELECT'), "
+            "has_table_privilege('relay', 'shop.out', 'DELETE')"), ["f|f"])
+        self.assertIn('there is no relay "order" (did you mean orders?)',
+                      rig.cli_text("outbox", "init", "order").stderr)
+
+    def test_the_password_comes_from_a_file(self):
+        """A password in the configuration is an error."""
+        rig = self.pipeline(start=False,
+                            database="postgresql://app:secret@/postgres")
+        done = rig.cli_text("check")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("password_file", done.stderr)
+
+
+main()

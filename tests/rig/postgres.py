@@ -1,0 +1,155 @@
+"""A PostgreSQL server of a test's own, on a Unix socket in a temporary folder."""
+import os
+import pathlib
+import pwd
+import shutil
+import subprocess
+import tempfile
+
+from rig import SLOW, die_with_parent, wait_for
+
+TABLE = """
+CREATE TABLE webhook_outbox (
+  id VARCHAR(36) PRIMARY KEY, target_url VARCHAR(255), payload TEXT,
+  status VARCHAR(50) NOT NULL DEFAULT 'NOT_CALLED',
+  created_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
+  last_attempt_at TIMESTAMPTZ, next_attempt_at TIMESTAMPTZ,
+  retry_count INT NOT NULL DEFAULT 0, error_message TEXT);
+CREATE INDEX webhook_outbox_new ON webhook_outbox (created_at, id)
+  WHERE status = 'NOT_CALLED';
+CREATE FUNCTION webhook_outbox_notify() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN PERFORM pg_notify('grapnel_outbox', ''); RETURN NULL; END $$;
+CREATE TRIGGER webhook_outbox_notify AFTER INSERT ON webhook_outbox
+  FOR EACH STATEMENT EXECUTE FUNCTION webhook_outbox_notify();
+"""
+
+
+def programs():
+    """The folder of the newest server that is installed; None: there is none."""
+    found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/postgres"),
+                   key=lambda p: int(p.parts[-3]))
+    return found[-1].parent if found else None
+
+
+class Session:
+    """A connection that stays open: psql, which is told what to do."""
+
+    def __init__(self, server):
+        self.child = subprocess.Popen(
+            [*server.psql_command(), "-f", "-"], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            preexec_fn=die_with_parent)
+
+    def do(self, sql):
+        """Returns what it printed; waits until the server has done it."""
+        self.child.stdin.write(f"{sql};\n\\echo END\n")
+        self.child.stdin.flush()
+        lines = []
+        for line in self.child.stdout:
+            if line == "END\n":
+                return "".join(lines)
+            lines.append(line)
+        raise AssertionError(f"psql ended: {lines}")
+
+    def close(self):
+        self.child.stdin.close()
+        self.child.stdout.close()
+        self.child.wait()
+
+
+class Postgres:
+    def __init__(self):
+        self.bin = programs()
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gr-pg-"))
+        self.data = self.folder / "data"
+        self.as_user = []
+        if os.getuid() == 0:  # the server refuses to run as root
+            user = "postgres"
+            try:
+                pwd.getpwnam(user)
+            except KeyError:
+                user = "nobody"
+            self.as_user = ["setpriv", f"--reuid={user}", "--clear-groups",
+                            f"--regid={pwd.getpwnam(user).pw_gid}",
+                            "--pdeathsig=KILL"]
+            shutil.chown(self.folder, user)
+        self.folder.chmod(0o755)
+        self.child = None
+        done = subprocess.run(
+            [*self.as_user, str(self.bin / "initdb"), "-D", str(self.data), "-N",
+             "-U", "app", "-A", "trust", "-E", "UTF8", "--locale=C"],
+            capture_output=True, text=True, cwd="/")
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    @property
+    def uri(self):
+        return f"postgresql://app@/postgres?host={self.folder}"
+
+    def psql_command(self):
+        return ["psql", "-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=0",
+                self.uri]
+
+    def start(self, **options):
+        with open(self.folder / "log", "ab") as log:
+            self.child = subprocess.Popen(
+                [*self.as_user, str(self.bin / "postgres"), "-D", str(self.data),
+                 "-k", str(self.folder), "-c", "listen_addresses=",
+                 "-c", "fsync=off", "-c", "max_connections=40",
+                 *(word for key, value in options.items()
+                   for word in ("-c", f"{key.replace('__', '.')}={value}"))],
+                stdout=log, stderr=log, cwd="/", preexec_fn=die_with_parent)
+        wait_for(self.responds, timeout=30, what="PostgreSQL to be up")
+        return self
+
+    def responds(self):
+        return subprocess.run([*self.psql_command(), "-c", "SELECT 1"],
+                              capture_output=True).returncode == 0
+
+    def kill(self):
+        """kill -9 of the server; its processes end when they notice."""
+        self.child.kill()
+        self.child.wait()
+
+    def restart(self, **options):
+        self.kill()
+        # Until the last process of the old one is gone, the new one refuses to start.
+        wait_for(lambda: subprocess.run(
+            ["fuser", "-s", str(self.data / "global/pg_control")],
+            capture_output=True).returncode != 0, what="the old server to be gone")
+        return self.start(**options)
+
+    def close(self):
+        if self.child and self.child.poll() is None:
+            self.child.terminate()
+            try:
+                self.child.wait(20 * SLOW)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def session(self):
+        return Session(self)
+
+    def sql(self, text):
+        """Lines that it printed."""
+        done = subprocess.run([*self.psql_command(), "-v", "ON_ERROR_STOP=1",
+                               "-c", text], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    def make_table(self):
+        self.sql(TABLE)
+        return self
+
+    def insert(self, first, last, payload="'{\"n\": ' || i || '}'", more=""):
+        """Rows row-FIRST … row-LAST in one transaction."""
+        columns = "".join(f", {c.split('=')[0]}" for c in more.split(";") if c)
+        values = "".join(f", {c.split('=')[1]}" for c in more.split(";") if c)
+        self.sql(f"INSERT INTO webhook_outbox (id, payload{columns}) SELECT "
+                 f"'row-' || i, {payload}{values} "
+                 f"FROM generate_series({first}, {last}) i")
+
+    def statuses(self):
+        """{status: how many}"""
+        return {line.split("|")[0]: int(line.split("|")[1]) for line in self.sql(
+            "SELECT status, count(*) FROM webhook_outbox GROUP BY 1")}
