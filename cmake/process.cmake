@@ -1,9 +1,14 @@
 # grapnel_folder_library(<name> <library>…): a folder without its main.c as the library <name>.
 # A folder may have sub-folders; a file of any of them includes a file of another by its name
-# alone.
+# alone. A sub-folder with a CMakeLists.txt is left out.
 function(grapnel_folder_library name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.c)
   list(FILTER sources EXCLUDE REGEX "/main\\.c$")
+  file(GLOB others CONFIGURE_DEPENDS */CMakeLists.txt)
+  foreach(other ${others})
+    get_filename_component(other ${other} DIRECTORY)
+    list(FILTER sources EXCLUDE REGEX "^${other}/")
+  endforeach()
   add_library(${name} STATIC ${sources})
   set(folders ${CMAKE_CURRENT_SOURCE_DIR})
   foreach(source ${sources})

@@ -88,6 +88,8 @@ int run_tokens_revoke(struct ctl *c);
 int run_audit(struct ctl *c);
 int run_jobs(struct ctl *c);
 int run_outbox_init(struct ctl *c);
+int run_outbox_check(struct ctl *c);
+int run_outbox_status(struct ctl *c);
 int run_workspaces_erase(struct ctl *c);
 int run_jobs_cancel(struct ctl *c);
 int run_audit_verify(struct ctl *c);

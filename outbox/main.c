@@ -37,6 +37,52 @@ static const struct metric_family families[FAMILY_COUNT + 1] = {
                         .unit = "rows",
                         .help = "rows that are not valid events, by relay",
                         .labels = {"relay"}},
+    [FAMILY_WRITTEN] = {.name = "grapnel_outbox_written_total",
+                        .kind = METRIC_COUNTER,
+                        .unit = "rows",
+                        .help = "outcomes that were written to rows, by relay",
+                        .labels = {"relay"}},
+    [FAMILY_SET_ASIDE] =
+        {.name = "grapnel_outbox_set_aside_total",
+         .kind = METRIC_COUNTER,
+         .unit = "rows",
+         .help = "times that the database refused to change a row, so that it "
+                 "was set aside and is tried again later, by relay",
+         .labels = {"relay"}},
+    [FAMILY_DELETED] = {.name = "grapnel_outbox_deleted_total",
+                        .kind = METRIC_COUNTER,
+                        .unit = "rows",
+                        .help = "delivered rows that were deleted "
+                                "(after_success), by relay",
+                        .labels = {"relay"}},
+    [FAMILY_LAG] = {.name = "grapnel_outbox_lag_seconds",
+                    .kind = METRIC_HISTOGRAM,
+                    .unit = "seconds",
+                    .help = "time from `created_at` of a row until it was "
+                            "taken, by the clock of the database, by relay",
+                    .labels = {"relay"},
+                    .per = 1000,
+                    .bounds = metric_latency_bounds_ms},
+    [FAMILY_WAITING] = {.name = "grapnel_outbox_rows_waiting",
+                        .kind = METRIC_GAUGE,
+                        .unit = "rows",
+                        .help = "new rows that were not taken yet, counted up "
+                                "to 10000 every 5 s, by relay",
+                        .labels = {"relay"}},
+    [FAMILY_OLDEST_ROW] =
+        {.name = "grapnel_outbox_row_oldest_seconds",
+         .kind = METRIC_GAUGE,
+         .unit = "seconds",
+         .help = "age of the oldest new row, by the clock of the database; 0: "
+                 "there is none, by relay",
+         .labels = {"relay"},
+         .per = 1000},
+    [FAMILY_OUTCOMES] = {.name = "grapnel_outbox_outcomes_waiting",
+                         .kind = METRIC_GAUGE,
+                         .unit = "outcomes",
+                         .help = "outcomes that their rows do not have yet, "
+                                 "counted up to 10000, by relay",
+                         .labels = {"relay"}},
     [FAMILY_ERRORS] = {.name = "grapnel_outbox_errors_total",
                        .kind = METRIC_COUNTER,
                        .unit = "exchanges",
@@ -53,13 +99,10 @@ static const struct metric_family families[FAMILY_COUNT + 1] = {
 };
 
 static const struct control_command commands[] = {
-    {&command_find, trace_find},
-    {&command_request_trace, trace_event},
-    {&command_request, show_request},
-    {&command_archive, replay_archive},
-    {&command_resend, replay_resend},
-    {&command_replay, replay_job_make},
-    {0},
+    {&command_find, trace_find},      {&command_request_trace, trace_event},
+    {&command_request, show_request}, {&command_archive, replay_archive},
+    {&command_resend, replay_resend}, {&command_replay, replay_job_make},
+    {&command_relays, relays_status}, {0},
 };
 
 static const struct links_ops links_ops = {.apply = outcomes_apply,

@@ -1,11 +1,20 @@
 /* outcomes: stores outcomes until their rows have them. */
 #include "outcomes.h"
+#include "clock.h"
 #include "log.h"
 #include "outbox.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { ERROR_BYTES = 200 }; /* of error_message, which may be a short column */
+enum {
+    ERROR_BYTES = 200, /* of error_message, which may be a short column */
+    NEW_AGAIN_MS =
+        100, /* until a row is written that was new; then the wait doubles */
+    REFUSED_AGAIN_MS = 1000, /* the same for one that the database refused */
+    AGAIN_MOST_MS = 5 * MINUTE_MS,
+    LOGGED_MAX = 10, /* refused outcomes of one run that are in the log */
+    COUNTED_MAX = 10000,
+};
 
 void outcomes_open(struct outbox *o)
 {
@@ -15,16 +24,24 @@ void outcomes_open(struct outbox *o)
     x->db = db;
     x->put = db_prepare(
         db, "INSERT OR REPLACE INTO outcomes (event_id, n, relay, row_id, "
-            "status, retries, last_ms, next_ms, error, action_id) VALUES (?1, "
-            "?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
+            "status, retries, last_ms, next_ms, error, action_id, refused, "
+            "waits, due_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
+            "0, 0, 0)");
     x->list = db_prepare(
         db, "SELECT event_id, n, row_id, status, retries, last_ms, next_ms, "
-            "error, action_id FROM outcomes WHERE relay = ?1 ORDER BY n LIMIT "
-            "?2");
+            "error, action_id, waits FROM outcomes WHERE relay = ?1 AND "
+            "refused = ?2 AND due_ms <= ?3 ORDER BY due_ms, n LIMIT ?4");
+    x->next_due = db_prepare(
+        db, "SELECT min(due_ms) FROM outcomes WHERE relay = ?1 AND refused = "
+            "?2 AND due_ms > ?3");
+    x->waiting = db_prepare(
+        db, "SELECT count(*) FROM (SELECT 1 FROM outcomes WHERE relay = ?1 "
+            "LIMIT ?2)");
     x->drop = db_prepare(db,
                          "DELETE FROM outcomes WHERE event_id = ?1 AND n = ?2");
     x->later = db_prepare(
-        db, "UPDATE outcomes SET n = ?1 WHERE event_id = ?2 AND n = ?3");
+        db, "UPDATE outcomes SET n = ?1, refused = ?4, waits = waits + 1, "
+            "due_ms = ?5 WHERE event_id = ?2 AND n = ?3");
     x->last = db_prepare(db, "SELECT ifnull(max(n), 0) FROM outcomes");
     x->ended = db_prepare(
         db, "SELECT action_id, again FROM ended WHERE event_id = ?1");
@@ -38,6 +55,8 @@ void outcomes_open(struct outbox *o)
         db, "DELETE FROM outcomes WHERE event_id = ?1 AND action_id = (SELECT "
             "action_id FROM ended WHERE event_id = ?1)");
     x->purge = db_prepare(db, "DELETE FROM ended WHERE archived < ?1");
+    x->start = db_prepare(db,
+                          "UPDATE outcomes SET due_ms = 0 WHERE due_ms > 0");
     outcomes_undo(o);
 }
 
@@ -47,6 +66,7 @@ void outcomes_undo(struct outbox *o)
 
     x->next_n = db_number(x->db, x->last, 0) + 1;
     x->purged_n = 0;
+    x->started = false;
 }
 
 /* ---- from the sequencer ---- */
@@ -57,6 +77,17 @@ static enum driver_status status_of(const struct wire_outcome *m)
            : wire_is(m->state, "delivered") || wire_is(m->state, "resolved")
                ? DRIVER_DELIVERED
                : DRIVER_FAILED;
+}
+
+void outcomes_cut(char *error)
+{
+    size_t n = ERROR_BYTES;
+
+    if (strlen(error) <= ERROR_BYTES)
+        return;
+    while (n && ((unsigned char)error[n] & 0xc0) == 0x80)
+        n--; /* not within a character */
+    error[n] = 0;
 }
 
 /* For people who look at the table. */
@@ -103,13 +134,7 @@ static void put(struct outbox *o, const char *id, const struct wire_outcome *m)
     char *relay = wire_dup(m->source), *row = wire_dup(m->provider_id);
     char *error = error_of(m);
 
-    if (strlen(error) > ERROR_BYTES) {
-        size_t n = ERROR_BYTES;
-
-        while (n && ((unsigned char)error[n] & 0xc0) == 0x80)
-            n--; /* not within a character */
-        error[n] = 0;
-    }
+    outcomes_cut(error);
     bind_text(x->put, 1, id);
     bind_i64(x->put, 2, x->next_n++);
     bind_text(x->put, 3, relay);
@@ -152,7 +177,7 @@ gr_rc outcomes_apply(void *self, const char *from, uint64_t n, struct bytes msg)
 
 /* ---- to the rows ---- */
 
-size_t outcomes_list(struct outbox *o, const char *relay,
+size_t outcomes_list(struct outbox *o, const char *relay, bool refused,
                      struct driver_write *writes, size_t max)
 {
     struct outcomes *x = &o->outcomes;
@@ -160,7 +185,9 @@ size_t outcomes_list(struct outbox *o, const char *relay,
     size_t count = 0;
 
     bind_text(q, 1, relay);
-    bind_i64(q, 2, (int64_t)max);
+    bind_i64(q, 2, refused);
+    bind_i64(q, 3, o->daemon.loop.mono_ms);
+    bind_i64(q, 4, (int64_t)max);
     while (count < max && db_step(x->db, q)) {
         struct driver_write *w = &writes[count++];
 
@@ -171,11 +198,39 @@ size_t outcomes_list(struct outbox *o, const char *relay,
                                    .last_ms = col_i64(q, 5),
                                    .next_ms = col_i64(q, 6),
                                    .error = gr_strdup(col_text(q, 7)),
-                                   .action_id = col_i64(q, 8)};
+                                   .action_id = col_i64(q, 8),
+                                   .waits = col_i64(q, 9)};
         wire_copy(w->event_id, sizeof w->event_id, wire_text(col_text(q, 0)));
     }
     db_done(q);
     return count;
+}
+
+int64_t outcomes_due_ms(struct outbox *o, const char *relay)
+{
+    struct outcomes *x = &o->outcomes;
+    int64_t first_ms = 0;
+
+    for (int refused = 0; refused < 2; refused++) {
+        int64_t due_ms;
+
+        bind_text(x->next_due, 1, relay);
+        bind_i64(x->next_due, 2, refused);
+        bind_i64(x->next_due, 3, o->daemon.loop.mono_ms);
+        due_ms = db_number(x->db, x->next_due, 0);
+        if (due_ms && (!first_ms || due_ms < first_ms))
+            first_ms = due_ms;
+    }
+    return first_ms;
+}
+
+int64_t outcomes_waiting(struct outbox *o, const char *relay)
+{
+    struct outcomes *x = &o->outcomes;
+
+    bind_text(x->waiting, 1, relay);
+    bind_i64(x->waiting, 2, COUNTED_MAX);
+    return db_number(x->db, x->waiting, 0);
 }
 
 static void note_end(struct outbox *o, const struct driver_write *w)
@@ -193,27 +248,62 @@ static void note_end(struct outbox *o, const struct driver_write *w)
     db_run(x->db, x->end);
 }
 
-void outcomes_written(struct outbox *o, const struct driver_write *writes,
-                      size_t count)
+/* Behind the others, after a wait that doubles each time. */
+static void put_off(struct outbox *o, const struct driver_write *w)
 {
     struct outcomes *x = &o->outcomes;
+    bool refused = w->written == DRIVER_WRITE_REFUSED;
+    int64_t wait_ms = refused ? REFUSED_AGAIN_MS : NEW_AGAIN_MS;
+
+    for (int64_t i = 0; i < w->waits && wait_ms < AGAIN_MOST_MS; i++)
+        wait_ms *= 2;
+    if (wait_ms > AGAIN_MOST_MS)
+        wait_ms = AGAIN_MOST_MS;
+    bind_i64(x->later, 1, x->next_n++);
+    bind_text(x->later, 2, w->event_id);
+    bind_i64(x->later, 3, w->n);
+    bind_i64(x->later, 4, refused);
+    bind_i64(x->later, 5, o->daemon.loop.mono_ms + wait_ms);
+    db_run(x->db, x->later);
+}
+
+/* Each row by its id; when a database refuses many at once, the first of them. */
+static void log_refused(const char *relay, const struct driver_write *w,
+                        size_t count)
+{
+    if (count <= LOGGED_MAX)
+        log_warn(w->event_id,
+                 "the database refused an outcome; it is written again later",
+                 LS("relay", relay), LS("row", w->row_id), LS("error", w->why));
+    if (count == LOGGED_MAX)
+        log_warn(NULL, "the database refused more outcomes at the same time",
+                 LS("relay", relay));
+}
+
+void outcomes_written(struct outbox *o, const char *relay,
+                      const struct driver_write *writes, size_t count)
+{
+    struct outcomes *x = &o->outcomes;
+    size_t refused = 0;
 
     for (size_t i = 0; i < count; i++) {
         const struct driver_write *w = &writes[i];
 
-        if (w->is_new) { /* its taking is not committed yet: later, behind others */
-            bind_i64(x->later, 1, x->next_n++);
-            bind_text(x->later, 2, w->event_id);
-            bind_i64(x->later, 3, w->n);
-            db_run(x->db, x->later);
+        if (w->written == DRIVER_NOT_TRIED)
+            continue;
+        if (w->written == DRIVER_WRITE_REFUSED)
+            log_refused(relay, w, ++refused);
+        /* A new row: its taking is not committed yet. */
+        if (w->written == DRIVER_IS_NEW || w->written == DRIVER_WRITE_REFUSED) {
+            put_off(o, w);
             continue;
         }
         bind_text(x->drop, 1, w->event_id);
         bind_i64(x->drop, 2, w->n);
         db_run(x->db, x->drop);
-        if (w->applied)
-            note_end(o,
-                     w); /* also if a later one waits: the row has had this */
+        if (w->written ==
+            DRIVER_APPLIED) /* also if a later one waits: the row has had this */
+            note_end(o, w);
     }
 }
 
@@ -240,6 +330,10 @@ void outcomes_purge(struct outbox *o)
 {
     struct outcomes *x = &o->outcomes;
 
+    /* The uptime of the machine may have begun again. */
+    if (!x->started)
+        db_run(x->db, x->start);
+    x->started = true;
     if (x->purged_n == o->archive.space.first_n)
         return;
     x->purged_n = o->archive.space.first_n;

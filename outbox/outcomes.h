@@ -12,32 +12,43 @@ struct outbox;
 
 struct outcomes {
     struct db *db;
-    stmt *put, *list, *drop, *later, *last, *ended, *end, *unend, *again,
-        *forget, *purge;
+    stmt *put, *list, *next_due, *waiting, *drop, *later, *last, *ended, *end,
+        *unend, *again, *forget, *purge, *start;
     int64_t next_n;
-    int64_t purged_n; /* marks of archived rows below it are deleted */
+    /* Marks of archived rows below it are deleted. */
+    int64_t purged_n;
+    /* What waits from before the start is due. */
+    bool started;
 };
 
 void outcomes_open(struct outbox *o);
 /* After a rollback. */
 void outcomes_undo(struct outbox *o);
 
+/* Cuts what is written to error_message, which may be a short column, to 200 bytes. */
+void outcomes_cut(char *error);
+
 /* For links_ops: a message of the sequencer. */
 gr_rc outcomes_apply(void *self, const char *from, uint64_t n,
                      struct bytes msg);
 
-/* Reads up to `max` outcomes for this relay. Returns how many; texts are the caller's. */
-size_t outcomes_list(struct outbox *o, const char *relay,
+/* Reads up to `max` outcomes for this relay that are due: those that the database has refused, or the
+ * others. Returns how many; texts are the caller's. */
+size_t outcomes_list(struct outbox *o, const char *relay, bool refused,
                      struct driver_write *writes, size_t max);
-/* The database has committed them: deletes those that did not change meanwhile, and notes the events
- * that ended. */
-void outcomes_written(struct outbox *o, const struct driver_write *writes,
-                      size_t count);
+/* When the next one is due that is not due now (mono); 0: there is none. */
+int64_t outcomes_due_ms(struct outbox *o, const char *relay);
+/* How many wait, counted up to 10,000. */
+int64_t outcomes_waiting(struct outbox *o, const char *relay);
+/* The database has committed what is `written`: deletes those that did not change meanwhile, notes the
+ * events that ended, and puts off what the rows did not take. */
+void outcomes_written(struct outbox *o, const char *relay,
+                      const struct driver_write *writes, size_t count);
 
 /* A row is new whose event is known. true: its final outcome is in the row, so a person has reset it,
  * and it is to be sent again; this is noted. */
 bool outcomes_reset(struct outbox *o, const char *event_id);
-/* Each turn: deletes marks of events that have left the archive. */
+/* Each turn: deletes marks of events that have left the archive. In the first one, all is due. */
 void outcomes_purge(struct outbox *o);
 
 #endif

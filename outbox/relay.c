@@ -7,6 +7,7 @@
 #include "log.h"
 #include "outbox.h"
 #include "published.h"
+#include "relay_figures.h"
 #include "resend.h"
 #include "worker.h"
 #include <stdlib.h>
@@ -20,30 +21,56 @@ enum {
     FAILED_MOST_MS = 30 * 1000,
     POLL_FIRST_MS = 50, /* after a batch; then the wait doubles up to `poll` */
     WRITES_MAX = 500,
-    NEW_AGAIN_MS = 100,          /* until rows are written that were new */
     BACKLOG_MAX = 50000,         /* events that wait for the sequencer */
     PAYLOAD_GROWS_BY = 8 * 1024, /* the rest of an event */
+    /* Rows that the database refuses to let us change. With more of them, something is wrong with the
+     * table. */
+    ASIDE_MAX = 100,
+    ASIDE_FIRST_MS = 2000,
+    ASIDE_MOST_MS = 5 * 60 * 1000,
+    /* Where so many outcomes are refused and no other is written, all of them wait. */
+    HOLD_MIN = 20,
+    HOLD_FIRST_MS = 1000,
+    HOLD_MOST_MS = 60 * 1000,
+    PURGE_MAX = 500,
+    PURGE_NEXT_MS = 1000,
+    PURGE_EVERY_MS = 60 * 1000,
+    LOOK_EVERY_MS = 5000,
+    LOOK_FAILED_MS = 60 * 1000,
 };
 
 enum relay_state {
     RELAY_IDLE,    /* no transaction is open; the next run is begun at due_ms */
-    RELAY_RUNNING, /* all members up to `notified` belong to the thread */
+    RELAY_RUNNING, /* all members up to `look_why` belong to the thread */
     RELAY_TAKEN,   /* rows are to be stored; the transaction is open */
     RELAY_ENDING,  /* the next run ends the transaction, as `work.end` says */
+};
+
+/* A row that is not taken before `due_ms`, because the database refuses to change it. */
+struct aside {
+    char *id;
+    int64_t wait_ms, due_ms; /* mono */
 };
 
 struct relay_run {
     const struct driver_ops *ops;
     struct driver *driver;
     int wake_fd;
-    /* what the run is to do */
+    /* What the run is to do. */
     struct driver_work work;
     struct driver_refusal *refusals;
+    const char *except[ASIDE_MAX];
     int64_t wait_ms;
-    /* its result */
-    gr_rc rc;
+    /* Delivered rows that are older are deleted; 0: not in this run. */
+    int64_t purge_age_ms;
+    bool looks;
+    /* Its result. */
+    gr_rc rc, purge_rc, look_rc;
     char why[DRIVER_WHY_BYTES];
     bool notified;
+    int64_t deleted;
+    struct driver_look look;
+    char purge_why[DRIVER_WHY_BYTES], look_why[DRIVER_WHY_BYTES];
 
     char name[NAME_MAX_BYTES + 1];
     char *table;
@@ -52,10 +79,31 @@ struct relay_run {
     enum relay_state state;
     int64_t due_ms; /* mono */
     int64_t poll_ms;
-    int64_t failed_ms; /* the wait after the last failure; 0: it did not fail */
-    char logged[DRIVER_WHY_BYTES]; /* the last failure in the log */
-    bool woken;                    /* wake_fd was written in this run */
+    /* The wait after the last failure; 0: it did not fail. */
+    int64_t failed_ms;
+    /* The last failure in the log, and that of a deletion. */
+    char logged[DRIVER_WHY_BYTES], purge_logged[DRIVER_WHY_BYTES];
+    /* wake_fd was written in this run. */
+    bool woken;
     bool connected;
+    /* How many rows are taken, at most: fewer while the database refuses one of them. 0: `batch` of
+     * the settings. */
+    int64_t batch;
+    /* How many were taken last; their id if it was one. */
+    size_t taken;
+    char *only_id;
+    struct aside aside[ASIDE_MAX];
+    size_t aside_count;
+    /* The last writes were refused: the next ones are written one by one. */
+    bool alone;
+    /* Outcomes that were refused have their turn. */
+    bool refused_next;
+    /* No outcome is written before hold_ms (mono). */
+    int64_t hold_wait_ms, hold_ms;
+    /* When an outcome is due that was put off (mono); 0: there is none. */
+    int64_t outcome_ms;
+    int64_t purge_ms, look_ms; /* mono */
+    struct relay_figures figures;
 };
 
 /* ---- the thread ---- */
@@ -67,6 +115,11 @@ static void run(void *arg)
 
     r->notified = false;
     r->rc = r->ops->step(r->driver, &r->work, r->why);
+    if (r->rc == GR_OK && r->purge_age_ms)
+        r->purge_rc = r->ops->purge(r->driver, r->purge_age_ms, PURGE_MAX,
+                                    &r->deleted, r->purge_why);
+    if (r->rc == GR_OK && r->looks)
+        r->look_rc = r->ops->look(r->driver, &r->look, r->look_why);
     if (r->rc == GR_OK && r->work.max > 0 && !r->work.write_count &&
         !r->ops->count(r->driver))
         r->notified = r->ops->wait(r->driver, r->wake_fd, r->wait_ms);
@@ -86,9 +139,10 @@ void relays_open(struct outbox *o)
         const struct relay *relay = &s->relays[i];
         struct relay_run *r = &o->relays.items[i];
 
-        *r = (struct relay_run){.ops = &postgres_driver,
+        *r = (struct relay_run){.ops = driver_of(relay),
                                 .poll_ms = POLL_FIRST_MS,
                                 .table = gr_strdup(relay->table)};
+        figures_init(&r->figures);
         wire_copy(r->name, sizeof r->name, wire_text(relay->name));
         r->driver = r->ops->open(relay, o->daemon.name, max_payload);
         r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -106,6 +160,7 @@ static void forget_writes(struct relay_run *r)
     for (size_t i = 0; i < r->work.write_count; i++) {
         free(r->work.writes[i].row_id);
         free(r->work.writes[i].error);
+        free(r->work.writes[i].why);
     }
     r->work.write_count = 0;
 }
@@ -136,6 +191,10 @@ void relays_close(struct outbox *o)
         forget_writes(r);
         free(r->work.writes);
         free(r->table);
+        free(r->only_id);
+        for (size_t k = 0; k < r->aside_count; k++)
+            free(r->aside[k].id);
+        figures_fini(&r->figures);
     }
 }
 
@@ -146,8 +205,8 @@ struct row_event {
     const struct relay *relay;
     const struct driver_row *row;
     char id[EVENT_ID_BYTES + 1];
-    const char
-        *payload_kind; /* PAYLOAD_JSON, PAYLOAD_TEXT; NULL: in an event */
+    /* PAYLOAD_JSON, PAYLOAD_TEXT; NULL: in an event. */
+    const char *payload_kind;
 };
 
 static int append(const char *text, size_t n, void *out)
@@ -285,11 +344,11 @@ static char *judge(struct outbox *o, struct row_event *e)
     return why;
 }
 
-static int64_t store(struct outbox *o, const char *table,
+static int64_t store(struct outbox *o, struct relay_run *r,
                      const struct row_event *e)
 {
     struct archive *a = &o->archive;
-    char *remote = gr_printf("%s of table %s", e->row->id, table);
+    char *remote = gr_printf("%s of table %s", e->row->id, r->table);
     struct archive_row row = {
         .n = (int64_t)links_next(o->daemon.links, SEQUENCER),
         .event_id = e->id,
@@ -309,6 +368,10 @@ static int64_t store(struct outbox *o, const char *table,
     archive_space_took(&a->space, row.n, (int64_t)(row.body.n + row.headers.n));
     series_add(METRIC_SERIES(o->daemon.metrics, FAMILY_TAKEN, e->relay->name),
                1);
+    if (e->row->age_ms >= 0)
+        series_observe(METRIC_SERIES(o->daemon.metrics, FAMILY_LAG, r->name),
+                       e->row->age_ms);
+    figures_taken(&r->figures, e->row->age_ms);
     if (log_has_capacity(LEVEL_INFO))
         log_info(e->id, "accepted", LS("source", e->relay->name),
                  LS("row", e->row->id), LI("body_bytes", e->row->payload.n));
@@ -322,6 +385,7 @@ static void refuse_row(struct outbox *o, struct relay_run *r,
     log_warn(NULL, "a row is not a valid event; it is marked as failed",
              LS("source", r->name), LS("row", e->row->id), LS("reason", why));
     series_add(METRIC_SERIES(o->daemon.metrics, FAMILY_REFUSED, r->name), 1);
+    outcomes_cut(why);
     r->refusals[r->work.refusal_count++] = (struct driver_refusal){
         .id = gr_strdup(e->row->id), .why = why};
 }
@@ -371,7 +435,7 @@ static void take_row(struct outbox *o, struct relay_run *r,
         refuse_row(o, r, &e, why);
         return;
     }
-    archived = store(o, r->table, &e);
+    archived = store(o, r, &e);
     if (row.attempted) /* another process, or an archive that was lost, had it */
         send_again(o, archived, e.id);
 }
@@ -390,6 +454,15 @@ static void take_rows(struct outbox *o, struct relay_run *r)
 
     r->state = RELAY_ENDING;
     r->work.end = DRIVER_ROLLBACK;
+    r->taken = count;
+    free(r->only_id);
+    r->only_id = NULL;
+    if (count == 1) {
+        struct driver_row row;
+
+        r->ops->row(r->driver, 0, &row);
+        r->only_id = gr_strdup(row.id);
+    }
     if (!relay || !has_space(o)) /* it is no longer configured */
         return;
     r->refusals = gr_alloc((count + 1) * sizeof *r->refusals);
@@ -413,37 +486,164 @@ static void run_failed(struct outbox *o, struct relay_run *r)
     r->failed_ms = wait_ms < FAILED_MOST_MS ? wait_ms : FAILED_MOST_MS;
     r->due_ms = o->daemon.loop.mono_ms + r->failed_ms;
     r->connected = false;
+    figures_connected(&r->figures, o->daemon.loop.now_ms, r->why);
     series_add(METRIC_SERIES(o->daemon.metrics, FAMILY_ERRORS, r->name), 1);
+}
+
+/* The row is not taken for a time, so that those behind it are. false: there are too many. */
+static bool set_aside(struct outbox *o, struct relay_run *r, const char *id)
+{
+    struct aside *a = r->aside;
+
+    while (a < r->aside + r->aside_count && strcmp(a->id, id) != 0)
+        a++;
+    if (a == r->aside + ASIDE_MAX)
+        return false;
+    if (a == r->aside + r->aside_count) {
+        *a = (struct aside){.id = gr_strdup(id), .wait_ms = ASIDE_FIRST_MS / 2};
+        r->aside_count++;
+    }
+    a->wait_ms = 2 * a->wait_ms < ASIDE_MOST_MS ? 2 * a->wait_ms
+                                                : ASIDE_MOST_MS;
+    a->due_ms = o->daemon.loop.mono_ms + a->wait_ms;
+    log_warn(NULL,
+             "the database refused to change a row; it is set aside, and taken "
+             "again later",
+             LS("relay", r->name), LS("row", id), LS("error", r->why),
+             LI("wait_ms", a->wait_ms));
+    series_add(METRIC_SERIES(o->daemon.metrics, FAMILY_SET_ASIDE, r->name), 1);
+    return true;
+}
+
+/* One of `tried` rows is refused: fewer of them are taken, until it is alone. */
+static void narrow(struct outbox *o, struct relay_run *r, size_t tried,
+                   const char *id)
+{
+    if (tried > 1)
+        r->batch = (int64_t)tried / 2;
+    else if (!id || !set_aside(o, r, id))
+        run_failed(o, r);
+}
+
+/* Rows that were set aside and have been good since are forgotten. Lists those that still wait. */
+static void list_aside(struct relay_run *r, int64_t mono_now_ms)
+{
+    size_t kept = 0;
+
+    r->work.except = r->except;
+    r->work.except_count = 0;
+    for (size_t i = 0; i < r->aside_count; i++) {
+        struct aside a = r->aside[i];
+
+        if (a.due_ms + 2 * ASIDE_MOST_MS < mono_now_ms) {
+            free(a.id);
+            continue;
+        }
+        r->aside[kept++] = a;
+        if (a.due_ms > mono_now_ms)
+            r->except[r->work.except_count++] = a.id;
+    }
+    r->aside_count = kept;
+}
+
+/* What became of the outcomes of the run. */
+static void writes_ended(struct outbox *o, struct relay_run *r)
+{
+    size_t applied = 0, refused = 0;
+
+    outcomes_written(o, r->name, r->work.writes, r->work.write_count);
+    for (size_t i = 0; i < r->work.write_count; i++) {
+        applied += r->work.writes[i].written == DRIVER_APPLIED;
+        refused += r->work.writes[i].written == DRIVER_WRITE_REFUSED;
+    }
+    if (applied)
+        series_add(METRIC_SERIES(o->daemon.metrics, FAMILY_WRITTEN, r->name),
+                   (int64_t)applied);
+    if (refused)
+        series_add(METRIC_SERIES(o->daemon.metrics, FAMILY_SET_ASIDE, r->name),
+                   (int64_t)refused);
+    r->figures.written += (double)applied;
+    r->alone = false;
+    if (applied)
+        r->hold_wait_ms = 0;
+    if (refused < HOLD_MIN || applied)
+        return;
+    r->hold_wait_ms = r->hold_wait_ms ? 2 * r->hold_wait_ms : HOLD_FIRST_MS;
+    if (r->hold_wait_ms > HOLD_MOST_MS)
+        r->hold_wait_ms = HOLD_MOST_MS;
+    r->hold_ms = o->daemon.loop.mono_ms + r->hold_wait_ms;
+}
+
+/* The deletion and the look of the run. */
+static void chores_ended(struct outbox *o, struct relay_run *r)
+{
+    int64_t now_ms = o->daemon.loop.mono_ms;
+
+    if (r->purge_age_ms && r->purge_rc == GR_OK) {
+        r->purge_ms = now_ms + (r->deleted >= PURGE_MAX ? PURGE_NEXT_MS
+                                                        : PURGE_EVERY_MS);
+        r->purge_logged[0] = 0;
+        if (r->deleted)
+            series_add(
+                METRIC_SERIES(o->daemon.metrics, FAMILY_DELETED, r->name),
+                r->deleted);
+    } else if (r->purge_age_ms) {
+        r->purge_ms = now_ms + PURGE_EVERY_MS;
+        if (strcmp(r->purge_why, r->purge_logged) != 0)
+            log_warn(NULL,
+                     "delivered rows cannot be deleted (after_success); trying "
+                     "again",
+                     LS("relay", r->name), LS("error", r->purge_why));
+        memcpy(r->purge_logged, r->purge_why, sizeof r->purge_logged);
+    }
+    if (r->looks) {
+        r->figures.look = r->look;
+        r->look_ms = now_ms +
+                     (r->look_rc == GR_OK ? LOOK_EVERY_MS : LOOK_FAILED_MS);
+    }
+}
+
+static void run_succeeded(struct outbox *o, struct relay_run *r)
+{
+    if (!r->connected)
+        log_info(NULL, "connected to the database of a relay",
+                 LS("relay", r->name));
+    r->connected = true;
+    figures_connected(&r->figures, o->daemon.loop.now_ms, "");
+    r->logged[0] = 0;
+    r->failed_ms = 0;
 }
 
 static void run_ended(struct outbox *o, struct relay_run *r)
 {
     const struct relay *relay = settings_relay(o->daemon.settings, r->name);
     int64_t poll_ms = relay ? relay->poll_ms : POLL_FIRST_MS;
-    bool wrote, waits = false;
+    bool wrote = r->work.write_count > 0,
+         committed = r->work.end == DRIVER_COMMIT;
 
     worker_end(r->worker);
     forget_refusals(r);
-    if (r->rc == GR_OK)
-        outcomes_written(o, r->work.writes, r->work.write_count);
-    wrote = r->work.write_count > 0;
-    for (size_t i = 0; i < r->work.write_count; i++)
-        waits = waits || r->work.writes[i].is_new;
-    if (waits)
-        r->due_ms = o->daemon.loop.mono_ms + NEW_AGAIN_MS;
+    if (wrote && (r->rc == GR_OK || r->work.refused == DRIVER_TAKE_REFUSED))
+        writes_ended(o, r);
     forget_writes(r);
     r->work.end = DRIVER_NOTHING;
     r->state = RELAY_IDLE;
     if (r->rc != GR_OK) {
-        run_failed(o, r);
+        r->alone = r->work.refused == DRIVER_WRITES_REFUSED;
+        if (r->work.refused == DRIVER_NOTHING_REFUSED)
+            run_failed(o, r);
+        else if (r->work.refused == DRIVER_END_REFUSED)
+            narrow(o, r, r->taken, r->only_id);
+        else if (r->work.refused == DRIVER_TAKE_REFUSED)
+            narrow(o, r, (size_t)r->work.max, r->work.row_id);
+        free(r->work.row_id);
+        r->work.row_id = NULL;
         return;
     }
-    if (!r->connected)
-        log_info(NULL, "connected to the database of a relay",
-                 LS("relay", r->name));
-    r->connected = true;
-    r->logged[0] = 0;
-    r->failed_ms = 0;
+    run_succeeded(o, r);
+    chores_ended(o, r);
+    if (committed && r->batch && relay)
+        r->batch = 2 * r->batch < relay->batch ? 2 * r->batch : 0;
     if (r->ops->count(r->driver)) {
         r->state = RELAY_TAKEN;
         r->poll_ms = POLL_FIRST_MS;
@@ -473,13 +673,25 @@ void relays_wake(struct outbox *o, const char *relay)
     }
 }
 
-/* For the run that begins after this turn's commit. Rows that were new when they were written are
- * taken first, so their outcomes wait for a moment. */
+/* For the run that begins after this turn's commit. */
 static void list_writes(struct outbox *o, struct relay_run *r)
 {
+    bool refused = !r->alone && r->refused_next;
+
+    r->work.write_count = 0;
+    r->work.alone = false;
+    r->outcome_ms = r->hold_ms;
+    if (r->hold_ms > o->daemon.loop.mono_ms)
+        return;
     if (!r->work.writes)
         r->work.writes = gr_alloc(WRITES_MAX * sizeof *r->work.writes);
-    r->work.write_count = outcomes_list(o, r->name, r->work.writes, WRITES_MAX);
+    for (int i = 0; i < 2 && !r->work.write_count; i++, refused = !refused) {
+        r->work.write_count = outcomes_list(o, r->name, refused, r->work.writes,
+                                            WRITES_MAX);
+        r->work.alone = r->work.write_count && (r->alone || refused);
+    }
+    r->refused_next = !r->refused_next;
+    r->outcome_ms = outcomes_due_ms(o, r->name);
 }
 
 int relays_work(struct outbox *o)
@@ -490,10 +702,21 @@ int relays_work(struct outbox *o)
     for (size_t i = 0; i < o->relays.count; i++) {
         struct relay_run *r = &o->relays.items[i];
 
+        figures_sample(&r->figures, loop->mono_ms);
         if (r->state == RELAY_RUNNING && loop_ready(loop, r->watch))
             run_ended(o, r);
         if (r->state == RELAY_RUNNING && loop->stopping)
             wake(r);
+        if (r->state == RELAY_RUNNING && !r->woken) {
+            int64_t next_ms = r->connected ? r->look_ms : INT64_MAX;
+
+            if (r->outcome_ms && r->outcome_ms < next_ms)
+                next_ms = r->outcome_ms;
+            if (next_ms <= loop->mono_ms)
+                wake(r);
+            else if (next_ms != INT64_MAX)
+                wait_ms = loop_sooner(wait_ms, (int)(next_ms - loop->mono_ms));
+        }
         if (r->state == RELAY_TAKEN)
             take_rows(o, r);
         if (r->state == RELAY_ENDING ||
@@ -509,18 +732,35 @@ int relays_work(struct outbox *o)
     return wait_ms;
 }
 
+/* What is done every few seconds, without an open transaction and so without taking rows. */
+static bool has_chores(struct outbox *o, struct relay_run *r,
+                       const struct relay *relay)
+{
+    int64_t now_ms = o->daemon.loop.mono_ms;
+    bool may = relay && r->connected && !o->daemon.loop.stopping;
+
+    r->purge_age_ms = may && r->purge_ms <= now_ms ? relay->delete_after_ms : 0;
+    r->looks = may && r->look_ms <= now_ms;
+    return r->purge_age_ms || r->looks;
+}
+
 static void begin(struct outbox *o, struct relay_run *r)
 {
     const struct relay *relay = settings_relay(o->daemon.settings, r->name);
     bool takes = relay && !o->daemon.loop.stopping &&
                  r->work.end != DRIVER_ROLLBACK && has_space(o);
+    bool chores = has_chores(o, r, relay);
+    int64_t max = relay ? relay->batch : 0;
 
-    r->work.max = takes ? (int)relay->batch : 0;
+    if (r->batch && r->batch < max)
+        max = r->batch;
+    r->work.max = takes && !chores ? (int)max : 0;
     r->wait_ms = r->poll_ms;
     if (!takes)
         r->due_ms = o->daemon.loop.mono_ms + AGAIN_MS;
-    if (!takes && r->state == RELAY_IDLE && !r->work.write_count)
+    if (!takes && !chores && r->state == RELAY_IDLE && !r->work.write_count)
         return;
+    list_aside(r, o->daemon.loop.mono_ms);
     r->woken = false;
     r->state = RELAY_RUNNING;
     worker_begin(r->worker);
@@ -566,4 +806,43 @@ int64_t relays_connected(const struct outbox *o)
     for (size_t i = 0; i < o->relays.count; i++)
         n += o->relays.items[i].connected;
     return n;
+}
+
+void relays_measure(struct outbox *o)
+{
+    struct metrics *m = o->daemon.metrics;
+
+    for (size_t i = 0; i < o->relays.count; i++) {
+        const struct relay_run *r = &o->relays.items[i];
+
+        if (r->figures.look.waiting >= 0)
+            series_set(METRIC_SERIES(m, FAMILY_WAITING, r->name),
+                       r->figures.look.waiting);
+        if (r->figures.look.oldest_ms >= 0)
+            series_set(METRIC_SERIES(m, FAMILY_OLDEST_ROW, r->name),
+                       r->figures.look.oldest_ms);
+        series_set(METRIC_SERIES(m, FAMILY_OUTCOMES, r->name),
+                   outcomes_waiting(o, r->name));
+    }
+}
+
+json_t *relays_status(void *self, json_t *args, char why[200])
+{
+    struct outbox *o = self;
+    json_t *list = json_array();
+
+    (void)args;
+    (void)why;
+    for (size_t i = 0; i < o->relays.count; i++) {
+        const struct relay_run *r = &o->relays.items[i];
+        json_t *row = figures_json(&r->figures, o->daemon.loop.mono_ms);
+
+        json_object_set_new(row, "relay", json_string(r->name));
+        json_object_set_new(row, "set_aside",
+                            json_integer((json_int_t)r->aside_count));
+        json_object_set_new(row, "outcomes_waiting",
+                            json_integer(outcomes_waiting(o, r->name)));
+        json_array_append_new(list, row);
+    }
+    return json_pack("{s:s,s:o}", "process", o->daemon.name, "relays", list);
 }

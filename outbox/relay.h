@@ -7,12 +7,16 @@
  *
  * The id of an event is made of relay, table and row id. So a row whose transaction was not committed,
  * because a process or a connection died in between, is taken again and recognised: by this
- * process's archive, or by the sequencer if another process had it. */
+ * process's archive, or by the sequencer if another process had it.
+ *
+ * A row that the database refuses to change, for a constraint or a trigger, is found by taking fewer
+ * rows, and set aside for a time; an outcome that it refuses is found by writing one by one. */
 #ifndef OUTBOX_RELAY_H
 #define OUTBOX_RELAY_H
 
 #include "driver.h"
 #include "rc.h"
+#include <jansson.h>
 #include <stdbool.h>
 
 struct outbox;
@@ -42,5 +46,9 @@ void relays_wake(struct outbox *o, const char *relay);
 bool relays_idle(struct outbox *o);
 /* How many relays exchanged something with their database last. */
 int64_t relays_connected(const struct outbox *o);
+/* Sets the gauges of each relay. */
+void relays_measure(struct outbox *o);
+/* The command `relays`. */
+json_t *relays_status(void *self, json_t *args, char why[200]);
 
 #endif

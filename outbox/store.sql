@@ -15,9 +15,13 @@ CREATE TABLE outcomes (
   last_ms   INTEGER NOT NULL,          -- the last attempt; 0: there was none
   next_ms   INTEGER NOT NULL,          -- the next attempt; 0: none is scheduled
   error     TEXT NOT NULL,             -- '': none
-  action_id INTEGER NOT NULL           -- the last replay of the event
+  action_id INTEGER NOT NULL,          -- the last replay of the event
+  -- What the row did not take is written again later.
+  refused   INTEGER NOT NULL,          -- 1: the database refused it; it is written by itself
+  waits     INTEGER NOT NULL,          -- how often it was put off
+  due_ms    INTEGER NOT NULL           -- not before this time of the machine's uptime; at a start all are due
 ) STRICT, WITHOUT ROWID;
-CREATE UNIQUE INDEX outcomes_relay ON outcomes (relay, n);
+CREATE UNIQUE INDEX outcomes_relay ON outcomes (relay, refused, due_ms, n);
 
 -- Events whose final outcome is in their row. A row of the application's table that is new again,
 -- and whose event is here, was reset by a person: it is sent again.

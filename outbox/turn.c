@@ -45,6 +45,7 @@ void outbox_measure(void *self)
     o->counts[COUNT_BACKLOG] = (int64_t)links_backlog(o->daemon.links,
                                                       SEQUENCER);
     o->counts[COUNT_CONNECTED] = relays_connected(o);
+    relays_measure(o);
     series_set(METRIC_SERIES(o->daemon.metrics, FAMILY_OLDEST, NULL),
                archive_oldest_ms(&o->archive));
 }

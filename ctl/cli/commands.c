@@ -999,6 +999,40 @@ const struct command ctl_commands[] = {
         .run = run_outbox_init,
     },
     {
+        .name = "outbox check",
+        .args = "[RELAY]",
+        .max = 1,
+        .summary = "say what a database lacks for its relay",
+        .help = "RELAY is a name of the section `outbox`; without it, all are "
+                "checked. The command itself\nconnects to the database, as the "
+                "configuration says and with the user that runs it, "
+                "and\nchanges nothing. It checks the connection, the table, "
+                "its columns and their types, privileges,\n`where`, indexes, "
+                "the trigger, statuses, and the endpoint and retry policy. "
+                "Exits 1 if\nanything is missing; each line says what to do.",
+        .examples = "  grapnel outbox check orders\n"
+                    "  grapnel outbox check --json | jq '.[] | "
+                    "select(.needed)'\n",
+        .run = run_outbox_check,
+    },
+    {
+        .name = "outbox status",
+        .args = "[RELAY]",
+        .max = 1,
+        .summary = "show how far relays are behind",
+        .help = "Each outbox process replies for its relays: whether the "
+                "database can be used, new rows\nthat wait (counted up to "
+                "10000) and the age of the oldest, rows taken and written in "
+                "a\nsecond of the last minute, outcomes that wait, rows that "
+                "the database refused to change, and\nthe time from "
+                "`created_at` until a row was taken.",
+        .examples = "  grapnel outbox status\n"
+                    "  grapnel outbox status orders --json | jq "
+                    "'.[].oldest_ms'\n",
+        .request = &command_relays,
+        .run = run_outbox_status,
+    },
+    {
         .name = "audit",
         .args = "",
         .summary = "list what was changed, and by whom",

@@ -104,6 +104,8 @@ static const struct {
     {"dlq discard", WORDS_DEAD_LETTER},
     {"retry-plan", WORDS_POLICY},
     {"outbox init", WORDS_SOURCE}, /* a relay is one */
+    {"outbox check", WORDS_SOURCE},
+    {"outbox status", WORDS_SOURCE},
     {"alerts test", WORDS_ALERT},
     {"alerts silence", WORDS_FREE},
     {"alerts unsilence", WORDS_FREE},

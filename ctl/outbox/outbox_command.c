@@ -1,164 +1,15 @@
-/* outbox_command: `grapnel outbox init`: the SQL that prepares a database for a relay. */
+/* outbox_command: `grapnel outbox check` and `outbox status`. */
+#include "ask.h"
 #include "conf.h"
-#include "ctl.h"
+#include "driver.h"
+#include "json_text.h"
+#include "list.h"
+#include "relays.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { SQL_MAX_BYTES = 64 * 1024 };
-
-static void put_quoted(struct buf *out, const char *text, size_t n, char quote)
-{
-    buf_put(out, &quote, 1);
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] == quote)
-            buf_put(out, &quote, 1);
-        buf_put(out, text + i, 1);
-    }
-    buf_put(out, &quote, 1);
-}
-
-static void put_name(struct buf *out, const char *name)
-{
-    put_quoted(out, name, strlen(name), '"');
-}
-
-static void put_value(struct buf *out, const char *text)
-{
-    put_quoted(out, text, strlen(text), '\'');
-}
-
-static const char *table_alone(const struct relay *r)
-{
-    const char *dot = strchr(r->table, '.');
-
-    return dot ? dot + 1 : r->table;
-}
-
-/* With its schema. `suffix`: of the name of something that belongs to it. */
-static void put_table(struct buf *out, const struct relay *r,
-                      const char *suffix)
-{
-    char *name = gr_printf("%.48s%s", table_alone(r), suffix);
-    const char *alone = *suffix ? name : table_alone(r);
-
-    if (alone != r->table && strchr(r->table, '.')) {
-        put_quoted(out, r->table, strcspn(r->table, "."), '"');
-        buf_puts(out, ".");
-    }
-    put_name(out, alone);
-    free(name);
-}
-
-static void put_column(struct buf *out, const char *name, const char *usual,
-                       const char *type)
-{
-    buf_puts(out, "  ");
-    put_name(out, name ? name : usual);
-    buf_printf(out, " %s", type);
-}
-
-static void put_create(struct buf *out, const struct relay *r)
-{
-    buf_puts(out, "-- The table, if the application has none yet.\n"
-                  "CREATE TABLE IF NOT EXISTS ");
-    put_table(out, r, "");
-    buf_puts(out, " (\n");
-    put_column(out, r->columns.id, "id", "VARCHAR(36) PRIMARY KEY,\n");
-    put_column(out, r->columns.url, "target_url", "VARCHAR(255),\n");
-    put_column(out, r->columns.payload, "payload", "TEXT,\n");
-    if (r->columns.type)
-        put_column(out, r->columns.type, "", "VARCHAR(255),\n");
-    if (r->columns.workspace)
-        put_column(out, r->columns.workspace, "", "VARCHAR(255),\n");
-    if (r->columns.endpoint)
-        put_column(out, r->columns.endpoint, "", "VARCHAR(63),\n");
-    put_column(out, r->columns.status, "status",
-               "VARCHAR(50) NOT NULL DEFAULT ");
-    put_value(out, r->statuses.fresh);
-    buf_puts(out, ",\n");
-    put_column(out, r->columns.created_at, "created_at",
-               "TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),\n");
-    put_column(out, r->columns.last_attempt, "last_attempt_at",
-               "TIMESTAMPTZ,\n");
-    put_column(out, r->columns.next_attempt, "next_attempt_at",
-               "TIMESTAMPTZ,\n");
-    put_column(out, r->columns.retry_count, "retry_count",
-               "INT NOT NULL DEFAULT 0,\n");
-    if (r->columns.event_id)
-        put_column(out, r->columns.event_id, "", "VARCHAR(40),\n");
-    put_column(out, r->columns.error, "error_message", "TEXT\n);\n\n");
-}
-
-/* The columns in which the relay looks for new rows. */
-static void put_index(struct buf *out, const struct relay *r)
-{
-    buf_puts(out, "-- New rows are found by this index, however many old ones "
-                  "there are.\nCREATE INDEX IF NOT EXISTS ");
-    put_name(out, "grapnel_outbox_new");
-    buf_puts(out, " ON ");
-    put_table(out, r, "");
-    buf_puts(out, "\n  (");
-    put_name(out, r->columns.created_at ? r->columns.created_at : "created_at");
-    buf_puts(out, ", ");
-    put_name(out, r->columns.id ? r->columns.id : "id");
-    buf_puts(out, ") WHERE ");
-    put_name(out, r->columns.status ? r->columns.status : "status");
-    buf_puts(out, " = ");
-    put_value(out, r->statuses.fresh);
-    buf_puts(out, ";\n\n");
-}
-
-static void put_trigger(struct buf *out, const struct relay *r)
-{
-    buf_puts(out, "-- Tells relays of new rows at once; without it they look "
-                  "every `poll`.\nCREATE OR REPLACE FUNCTION ");
-    put_table(out, r, "_notify");
-    buf_puts(out,
-             "() RETURNS trigger LANGUAGE plpgsql AS\n  $$ BEGIN PERFORM "
-             "pg_notify('grapnel_outbox', ''); RETURN NULL; END $$;\n"
-             "CREATE OR REPLACE TRIGGER grapnel_outbox_notify AFTER INSERT "
-             "ON ");
-    put_table(out, r, "");
-    buf_puts(out, "\n  FOR EACH STATEMENT EXECUTE FUNCTION ");
-    put_table(out, r, "_notify");
-    buf_puts(out, "();\n");
-}
-
-/* The user of the URI, "" if it names none. */
-static struct bytes user_of(const struct relay *r)
-{
-    const char *at = strstr(r->database, "://") + 3;
-    size_t n = strcspn(at, "/?");
-    const char *end = memchr(at, '@', n);
-
-    return (struct bytes){at, end ? (size_t)(end - at) : 0};
-}
-
-/* It may read the table and change its rows, and nothing else. */
-static void put_grants(struct buf *out, const struct relay *r)
-{
-    struct bytes user = user_of(r);
-
-    if (!user.n)
-        return;
-    buf_puts(out, "\n-- The user of the relay. Create it first: CREATE ROLE ");
-    put_quoted(out, user.p, user.n, '"');
-    buf_puts(out, " LOGIN PASSWORD '…'\nGRANT SELECT, UPDATE ON ");
-    put_table(out, r, "");
-    buf_puts(out, " TO ");
-    put_quoted(out, user.p, user.n, '"');
-    buf_puts(out, ";\n");
-    if (!strchr(r->table, '.'))
-        return;
-    buf_puts(out, "GRANT USAGE ON SCHEMA ");
-    put_quoted(out, r->table, strcspn(r->table, "."), '"');
-    buf_puts(out, " TO ");
-    put_quoted(out, user.p, user.n, '"');
-    buf_puts(out, ";\n");
-}
-
 /* The relay that is named, or the only one. NULL: *code is set. */
-static const struct relay *find(struct ctl *c, int *code)
+const struct relay *find_relay(struct ctl *c, int *code)
 {
     const struct settings *s = c->settings;
     struct conf_near near = {.text = c->parsed.args[0]};
@@ -182,25 +33,235 @@ static const struct relay *find(struct ctl *c, int *code)
     return settings_relay(s, near.text);
 }
 
-int run_outbox_init(struct ctl *c)
+/* ---- check ---- */
+
+struct checking {
+    struct ctl *c;
+    const struct relay *relay;
+    json_t *found;
+};
+
+static void add_finding(void *self, bool needed, const char *what,
+                        const char *fix)
 {
-    static const char *const keys[] = {"outbox", NULL};
-    const struct relay *r;
-    struct buf sql;
+    struct checking *k = self;
+
+    json_array_append_new(
+        k->found, json_pack("{s:s,s:b,s:o,s:o}", "relay", k->relay->name,
+                            "needed", (int)needed, "error", json_text_of(what),
+                            "fix", json_text_of(fix)));
+}
+
+static bool has_name(const json_t *list, const char *name)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(list, i, item) if (strcmp(json_string_value(item),
+                                                 name) == 0) return true;
+    return false;
+}
+
+/* What the relay names is in the configuration, or was made at run time. */
+static void check_configuration(struct checking *k)
+{
+    const char *name = k->relay->endpoint;
+    json_t *names = name ? known_names(k->c) : NULL;
+    char what[200];
+
+    if (!names || has_name(json_object_get(names, "endpoints"), name) ||
+        (endpoint_id_valid(name) && is_run_time_endpoint(k->c, name)))
+        return;
+    snprintf(what, sizeof what, "there is no endpoint \"%.100s\"", name);
+    add_finding(k, true, what, "correct `endpoint` of the relay, or add it");
+}
+
+static void check_relay(struct checking *k)
+{
+    size_t before = json_array_size(k->found), i;
+    const json_t *f;
+
+    check_configuration(k);
+    driver_of(k->relay)->check(k->relay, add_finding, k);
+    if (k->c->json)
+        return;
+    if (json_array_size(k->found) == before)
+        printf("%s: nothing is missing\n", k->relay->name);
+    json_array_foreach(k->found, i, f) if (i >= before)
+        printf("%s: %s%s: %s\n", k->relay->name,
+               json_is_true(json_object_get(f, "needed")) ? "" : "advice: ",
+               text_of(f, "error"), text_of(f, "fix"));
+}
+
+int run_outbox_check(struct ctl *c)
+{
+    static const char *const keys[] = {"outbox", "retry_policies", NULL};
+    struct checking k = {.c = c};
     int code = 0;
 
     need_settings(c, keys,
-                  "outbox init needs only `outbox` of the "
-                  "configuration");
-    r = find(c, &code);
-    if (!r)
-        return code;
-    buf_init(&sql, SQL_MAX_BYTES);
-    put_create(&sql, r);
-    put_index(&sql, r);
-    put_trigger(&sql, r);
-    put_grants(&sql, r);
-    fwrite(sql.data, 1, sql.len, stdout);
-    buf_fini(&sql);
-    return 0;
+                  "outbox check needs only `outbox` and `retry_policies` of "
+                  "the configuration");
+    if (c->parsed.args[0] || !c->settings->relay_count) {
+        k.relay = find_relay(c, &code);
+        if (!k.relay)
+            return code;
+    }
+    k.found = json_array();
+    if (k.relay) {
+        check_relay(&k);
+    } else {
+        for (size_t i = 0; i < c->settings->relay_count; i++) {
+            k.relay = &c->settings->relays[i];
+            check_relay(&k);
+        }
+    }
+    code = json_array_size(k.found) ? EXIT_REFUSED : 0;
+    if (c->json)
+        print_json(json_incref(k.found));
+    json_decref(k.found);
+    return code;
+}
+
+/* ---- status ---- */
+
+static void state_cell(struct table *t, const json_t *row)
+{
+    bool connected = json_is_true(json_object_get(row, "connected"));
+
+    if (connected)
+        table_add(t, GREEN, "connected");
+    else
+        table_add(t, RED, "%s",
+                  *text_of(row, "error") ? text_of(row, "error")
+                                         : "not connected yet");
+}
+
+static void waiting_cell(struct table *t, const json_t *row)
+{
+    const json_t *n = json_object_get(row, "waiting");
+
+    if (!json_is_integer(n))
+        table_add(t, PLAIN, "-");
+    else
+        table_add(t, PLAIN, "%lld%s", (long long)json_integer_value(n),
+                  json_integer_value(n) >= DRIVER_COUNT_MAX ? " or more" : "");
+}
+
+static void add_number(struct table *t, const json_t *row, const char *key,
+                       const char *unit)
+{
+    const json_t *n = json_object_get(row, key);
+
+    if (json_is_number(n))
+        table_add(t, PLAIN, "%.1f%s", json_number_value(n), unit);
+    else
+        table_add(t, PLAIN, "-");
+}
+
+static void oldest_cell(struct table *t, const json_t *row)
+{
+    char text[32];
+
+    if (json_is_integer(json_object_get(row, "oldest_ms")))
+        table_add(t, PLAIN, "%s", human_ms(integer_of(row, "oldest_ms"), text));
+    else
+        table_add(t, PLAIN, "-");
+}
+
+static void taken_cell(struct table *t, const json_t *row)
+{
+    add_number(t, row, "taken_per_s", "/s");
+}
+
+static void written_cell(struct table *t, const json_t *row)
+{
+    add_number(t, row, "written_per_s", "/s");
+}
+
+static void outcomes_cell(struct table *t, const json_t *row)
+{
+    table_add(t, PLAIN, "%lld", (long long)integer_of(row, "outcomes_waiting"));
+}
+
+static void aside_cell(struct table *t, const json_t *row)
+{
+    json_int_t n = integer_of(row, "set_aside");
+
+    table_add(t, n ? YELLOW : PLAIN, "%lld", (long long)n);
+}
+
+static void lag_cell(struct table *t, const json_t *row)
+{
+    const json_t *p50 = json_object_get(row, "lag_p50_ms"),
+                 *p99 = json_object_get(row, "lag_p99_ms");
+
+    if (json_is_number(p50) && json_is_number(p99))
+        table_add(t, PLAIN, "%.1f / %.1f ms", json_number_value(p50),
+                  json_number_value(p99));
+    else
+        table_add(t, PLAIN, "-");
+}
+
+static const struct column columns[] = {
+    {.head = "RELAY", .key = "relay"},
+    {.head = "PROCESS", .key = "process"},
+    {.head = "NEW ROWS", .cell = waiting_cell},
+    {.head = "OLDEST", .cell = oldest_cell},
+    {.head = "TAKEN", .cell = taken_cell},
+    {.head = "WRITTEN", .cell = written_cell},
+    {.head = "OUTCOMES", .cell = outcomes_cell},
+    {.head = "SET ASIDE", .cell = aside_cell},
+    {.head = "LAG P50 / P99", .cell = lag_cell},
+    {.head = "SINCE (UTC)", .key = "since", .kind = COLUMN_TIME},
+    {.head = "DATABASE", .cell = state_cell},
+    {0}};
+
+/* Adds the relays of a process, or the one that is named. */
+static void add_relays(struct ctl *c, json_t *all, const char *process,
+                       json_t *reply)
+{
+    const char *name = c->parsed.args[0];
+    json_t *row;
+    size_t i;
+
+    json_array_foreach(json_object_get(reply, "relays"), i, row)
+    {
+        if (name && strcmp(text_of(row, "relay"), name) != 0)
+            continue;
+        json_object_set_new(row, "process", json_string(process));
+        json_array_append(all, row);
+    }
+}
+
+int run_outbox_status(struct ctl *c)
+{
+    json_t *all = json_array(), *reply;
+    struct processes p;
+    bool unreachable, any = false;
+    char why[200];
+    int code = 0;
+
+    processes_find(c, &p);
+    for (size_t i = 0; i < p.count; i++) {
+        if (!process_is(p.names[i], "outbox"))
+            continue;
+        any = true;
+        reply = ask(c, p.names[i], "relays", NULL, ASK_STATUS_MS, &unreachable,
+                    why);
+        if (!reply)
+            code = complain_away(c, p.names[i], why);
+        add_relays(c, all, p.names[i], reply);
+        json_decref(reply);
+    }
+    processes_fini(&p);
+    if (!any)
+        code = complain_away(c, "outbox", "not running");
+    else if (!code && c->parsed.args[0] && !json_array_size(all))
+        code = complain(EXIT_REFUSED, "no outbox process has a relay \"%s\"",
+                        c->parsed.args[0]);
+    if (!code || json_array_size(all))
+        print_list(c, columns, all, "There are no relays.");
+    json_decref(all);
+    return code;
 }

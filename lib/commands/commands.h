@@ -7,6 +7,7 @@
 /* of each process, in the order of the document; each ends with NULL */
 extern const struct command_spec *const every_commands[];
 extern const struct command_spec *const ingress_commands[];
+extern const struct command_spec *const outbox_commands[];
 extern const struct command_spec *const sequencer_commands[];
 extern const struct command_spec *const deliverer_commands[];
 extern const struct command_spec *const dlqd_commands[];
@@ -34,6 +35,9 @@ extern const struct command_spec command_ping, command_status, command_health,
 extern const struct command_spec command_request_trace, command_find,
     command_request, command_rejects, command_reject, command_archive,
     command_resend, command_replay;
+
+/* outbox */
+extern const struct command_spec command_relays;
 
 /* sequencer */
 extern const struct command_spec command_event, command_events,

@@ -254,10 +254,13 @@ static void resolve(struct settings *s)
     if (s->defaults.retry_policy)
         s->defaults.policy = settings_policy(s, s->defaults.retry_policy);
     settings_hash_tokens(s->producers, s->producer_count);
-    for (size_t i = 0; i < s->relay_count; i++)
-        s->relays[i].producer = (struct producer){
-            .name = s->relays[i].name,
-            .may_name_urls = s->relays[i].may_name_urls};
+    for (size_t i = 0; i < s->relay_count; i++) {
+        struct relay *r = &s->relays[i];
+
+        r->producer = (struct producer){.name = r->name,
+                                        .may_name_urls = r->may_name_urls};
+        r->delete_after_ms = settings_delete_after_ms(r);
+    }
     for (size_t i = 0; i < s->source_count; i++)
         if (s->sources[i].order.backfill)
             add_backfill(s, &s->sources[i]);

@@ -64,6 +64,50 @@ static const char *wrong_where(const char *text)
                              : NULL;
 }
 
+static const char after_success_says[] =
+    "is neither `keep` nor `delete after` and a duration, such as `delete "
+    "after 7d`";
+
+/* GR_REFUSE: *why says what is wrong. */
+static gr_rc parse_after_success(const char *text, int64_t *ms,
+                                 const char **why)
+{
+    static const char delete_after[] = "delete after ";
+
+    *ms = 0;
+    *why = NULL;
+    if (strcmp(text, "keep") == 0)
+        return GR_OK;
+    *why = after_success_says;
+    if (strncmp(text, delete_after, strlen(delete_after)) != 0)
+        return GR_REFUSE;
+    if (conf_parse_duration(text + strlen(delete_after), ms, why) != GR_OK) {
+        *why = after_success_says;
+        return GR_REFUSE;
+    }
+    *why = "is too early: keep delivered rows for at least 1m";
+    return *ms < MINUTE_MS ? GR_REFUSE : GR_OK;
+}
+
+static const char *wrong_after_success(const char *text)
+{
+    const char *why;
+    int64_t ms;
+
+    return parse_after_success(text, &ms, &why) == GR_OK ? NULL : why;
+}
+
+int64_t settings_delete_after_ms(const struct relay *r)
+{
+    const char *why;
+    int64_t ms;
+
+    return r->after_success &&
+                   parse_after_success(r->after_success, &ms, &why) == GR_OK
+               ? ms
+               : 0;
+}
+
 /* The text of an event: type or workspace. */
 static const char *wrong_event_text(const char *text)
 {
@@ -173,6 +217,13 @@ static const struct conf_key relay_keys[] = {
         "they get `{\"id\",\"type\",\"workspace\",\"timestamp\",\"data\"}` "
         "with the payload in `data`",
         .choices = body_words),
+    KEY(string, relay, after_success, "after_success", "keep",
+        "`keep`, or `delete after 7d`: rows whose event was delivered are "
+        "deleted that long after their `last_attempt_at` (`created_at`, if the "
+        "table has no such column), at most 500 a second. The relay's user "
+        "needs DELETE; `grapnel outbox init` prints the grant and an index",
+        .check = wrong_after_success,
+        .form = "`keep` or `delete after DURATION`"),
     KEY(int, relay, batch, "batch", "500",
         "how many rows are taken in one transaction, at most", .min = 1,
         .max = BATCH_MAX),

@@ -111,6 +111,8 @@ void settings_hash_tokens(struct producer *producers, size_t count);
 extern const struct conf_section settings_relay_section;
 /* The names and patterns of relays, checked with those of other sections. */
 void settings_check_relays(struct conf *c, const struct settings *s);
+/* What `after_success` says; 0: rows are kept. */
+int64_t settings_delete_after_ms(const struct relay *r);
 
 /* settings_endpoints.c */
 extern const struct conf_section settings_defaults_section;

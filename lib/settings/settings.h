@@ -214,7 +214,9 @@ struct relay {
     char *type, *workspace, *endpoint; /* of rows whose column is empty */
     struct string_list may_name_urls;  /* patterns (named_url.h) */
     char *retry_policy;
-    int body; /* enum relay_body */
+    int body;                /* enum relay_body */
+    char *after_success;     /* as written */
+    int64_t delete_after_ms; /* of delivered rows; 0: they are kept */
     int64_t batch, poll_ms;
     struct producer producer; /* what its events may do; borrows from above */
 };

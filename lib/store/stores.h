@@ -15,7 +15,7 @@ enum {
     DELIVERER_SCHEMA = 15,
     DLQD_SCHEMA = 11,
     CONSOLE_SCHEMA = 8,
-    OUTBOX_SCHEMA = 1,
+    OUTBOX_SCHEMA = 2,
 };
 
 struct store_kind {

@@ -1,71 +1,25 @@
 /* postgres: takes rows of a PostgreSQL table by libpq, a batch in one round trip (pipeline mode). */
+#include "postgres.h"
 #include "alloc.h"
 #include "clock.h"
-#include "driver.h"
 #include "log.h"
-#include "settings.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <libpq-fe.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    PASSWORD_MAX_BYTES = 1024,
-    SQL_MAX_BYTES = 64 * 1024,
-};
-
-enum column {
-#define C(MEMBER, key, usual) COLUMN_##MEMBER,
-    RELAY_COLUMNS(C)
-#undef C
-        COLUMN_COUNT
-};
-
-static const struct {
-    const char *key, *usual;
-} columns[COLUMN_COUNT] = {
-#define C(MEMBER, key, usual) [COLUMN_##MEMBER] = {key, usual},
-    RELAY_COLUMNS(C)
-#undef C
-};
-
-/* What take() returns of each row, in this order. */
-enum taken {
-    TAKEN_ORDER,
-    TAKEN_ID,
-    TAKEN_BYTES,
-    TAKEN_PAYLOAD,
-    TAKEN_URL,
-    TAKEN_TYPE,
-    TAKEN_WORKSPACE,
-    TAKEN_ENDPOINT,
-    TAKEN_ATTEMPTED,
-};
-
-struct driver {
-    char *relay, *process, *database, *password_file, *table, *where;
-    char *names[COLUMN_COUNT]; /* as configured, or NULL */
-    char *fresh, *retrying, *delivered, *failed;
-    int64_t max_payload_bytes;
-    PGconn *conn;
-    PGresult *taken;
-    size_t *order; /* rows of `taken` in the order in which they are sent */
-    size_t count;
-    bool in_transaction;
-    char *take_sql, *fail_sql, *write_sql, *new_sql;
-};
+enum { PASSWORD_MAX_BYTES = 1024 };
 
 static char *copy(const char *text)
 {
     return text ? gr_strdup(text) : NULL;
 }
 
-static struct driver *pg_open(const struct relay *r, const char *process,
-                              int64_t max_payload_bytes)
+struct driver *pg_open(const struct relay *r, const char *process,
+                       int64_t max_payload_bytes)
 {
     struct driver *d = gr_alloc(sizeof *d);
 
@@ -108,10 +62,14 @@ static void disconnect(struct driver *d)
     free(d->fail_sql);
     free(d->write_sql);
     free(d->new_sql);
+    free(d->first_sql);
+    free(d->look_sql);
+    free(d->purge_sql);
     d->take_sql = d->fail_sql = d->write_sql = d->new_sql = NULL;
+    d->first_sql = d->look_sql = d->purge_sql = NULL;
 }
 
-static void pg_close(struct driver *d)
+void pg_close(struct driver *d)
 {
     disconnect(d);
     for (int i = 0; i < COLUMN_COUNT; i++)
@@ -194,25 +152,34 @@ static bool is_good(const PGresult *r)
     return s == PGRES_COMMAND_OK || s == PGRES_TUPLES_OK;
 }
 
+/* The first statement of a pipeline that the server refused. */
+struct refused {
+    /* Its number; -1: the connection is lost. */
+    int at;
+    char state[6]; /* SQLSTATE */
+};
+
 /* Reads the results of `count` queries and the sync behind them; stores those for which `keep` has
  * a place, which are the caller's. After an error the rest is read, too, so that the connection can be used again. */
 static gr_rc read_results(struct driver *d, int count, PGresult **const *keep,
-                          char why[DRIVER_WHY_BYTES])
+                          struct refused *refused, char why[DRIVER_WHY_BYTES])
 {
-    char error[DRIVER_WHY_BYTES];
     bool failed = false, synced = false;
     int at = 0;
 
+    *refused = (struct refused){.at = -1};
     while (!synced) {
         PGresult *r;
 
-        if (next_result(d, &r, error) != GR_OK) {
-            memcpy(why, error, sizeof error);
+        if (next_result(d, &r, why) != GR_OK) {
+            refused->at = -1;
             return GR_REFUSE;
         }
         if (!r) { /* the end of one query */
-            if (PQstatus(d->conn) != CONNECTION_OK)
+            if (PQstatus(d->conn) != CONNECTION_OK) {
+                refused->at = -1;
                 return refuse(why, "connection lost", PQerrorMessage(d->conn));
+            }
             continue;
         }
         if (PQresultStatus(r) == PGRES_PIPELINE_SYNC) {
@@ -220,9 +187,19 @@ static gr_rc read_results(struct driver *d, int count, PGresult **const *keep,
         } else if (PQresultStatus(r) == PGRES_PIPELINE_ABORTED) {
             at++;
         } else if (!is_good(r)) {
-            if (!failed)
+            const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
+
+            if (!failed) {
+                /* Not its details, which may be the contents of a row. */
+                const char *message = PQresultErrorField(
+                    r, PG_DIAG_MESSAGE_PRIMARY);
+
                 (void)refuse(why, "the database refused a statement",
-                             PQresultErrorMessage(r));
+                             message ? message : PQresultErrorMessage(r));
+                refused->at = at;
+                snprintf(refused->state, sizeof refused->state, "%s",
+                         state ? state : "");
+            }
             failed = true;
             at++;
         } else {
@@ -243,195 +220,26 @@ static bool send_query(struct driver *d, const char *sql, int n,
     return PQsendQueryParams(d->conn, sql, n, NULL, values, NULL, NULL, 0) == 1;
 }
 
-/* One statement by itself. The result is the caller's. */
-static gr_rc ask(struct driver *d, const char *sql, int n,
-                 const char *const *values, PGresult **result,
-                 char why[DRIVER_WHY_BYTES])
+gr_rc pg_ask(struct driver *d, const char *sql, int n,
+             const char *const *values, PGresult **result,
+             char why[DRIVER_WHY_BYTES])
 {
+    struct refused refused;
+
     *result = NULL;
     if (!send_query(d, sql, n, values) || !PQpipelineSync(d->conn))
         return refuse(why, "connection lost", PQerrorMessage(d->conn));
-    return read_results(d, 1, (PGresult * *const[]){result}, why);
+    return read_results(d, 1, (PGresult * *const[]){result}, &refused, why);
 }
 
-/* ---- the table ---- */
-
-static void put_name(struct driver *d, struct buf *sql, const char *name,
-                     size_t n)
-{
-    char *quoted = PQescapeIdentifier(d->conn, name, n);
-
-    buf_puts(sql, quoted ? quoted : "");
-    PQfreemem(quoted);
-}
-
-static void put_table(struct driver *d, struct buf *sql)
-{
-    const char *dot = strchr(d->table, '.');
-
-    if (dot) {
-        put_name(d, sql, d->table, (size_t)(dot - d->table));
-        buf_puts(sql, ".");
-    }
-    put_name(d, sql, dot ? dot + 1 : d->table,
-             strlen(dot ? dot + 1 : d->table));
-}
-
-/* Which columns the table has. A usual name that it does not have is not used; a configured one,
- * and those that are always needed, must be there. */
-static gr_rc find_columns(struct driver *d, const char *found[COLUMN_COUNT],
-                          char **id_type, char why[DRIVER_WHY_BYTES])
+/* The same without a result. */
+static gr_rc tell(struct driver *d, const char *sql, char why[DRIVER_WHY_BYTES])
 {
     PGresult *r;
-    struct buf table;
-    const char *value;
-    gr_rc rc;
+    gr_rc rc = pg_ask(d, sql, 0, NULL, &r, why);
 
-    buf_init(&table, SQL_MAX_BYTES);
-    put_table(d, &table);
-    value = table.data;
-    rc = ask(d,
-             "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute "
-             "WHERE attrelid = $1::regclass "
-             "AND attnum > 0 AND NOT attisdropped",
-             1, &value, &r, why);
-    buf_fini(&table);
-    for (int c = 0; rc == GR_OK && c < COLUMN_COUNT; c++) {
-        const char *name = d->names[c] ? d->names[c] : columns[c].usual;
-
-        found[c] = NULL;
-        for (int i = 0; i < PQntuples(r); i++)
-            if (strcmp(PQgetvalue(r, i, 0), name) == 0) {
-                found[c] = name;
-                if (c == COLUMN_id && !*id_type)
-                    *id_type = gr_strdup(PQgetvalue(r, i, 1));
-            }
-        if (!found[c] && (d->names[c] || c <= COLUMN_status)) {
-            snprintf(why, DRIVER_WHY_BYTES,
-                     "table %s has no column %s: set columns.%s of relay %s",
-                     d->table, name, columns[c].key, d->relay);
-            rc = GR_REFUSE;
-        }
-    }
     PQclear(r);
     return rc;
-}
-
-static void put_column(struct driver *d, struct buf *sql, const char *before,
-                       const char *name, const char *after)
-{
-    buf_puts(sql, before);
-    if (name)
-        put_name(d, sql, name, strlen(name));
-    else
-        buf_puts(sql, "NULL");
-    buf_puts(sql, after);
-}
-
-/* $1: how many; $2: `new`; $3: `retrying`; $4: bytes of a payload that is read; $5: bytes of all.
- *
- * Rows are locked in their order; those that another relay has locked are skipped. Of these, as
- * many are taken as have payloads of so many bytes together; the others are unlocked by the commit. */
-static void make_take(struct driver *d, const char *found[COLUMN_COUNT])
-{
-    struct buf q;
-
-    buf_init(&q, SQL_MAX_BYTES);
-    put_column(d, &q, "WITH locked AS (SELECT ", found[COLUMN_id], " AS id, ");
-    put_column(d, &q, "octet_length(t.", found[COLUMN_payload],
-               "::text) AS bytes, row_number() OVER () AS at FROM (SELECT ");
-    put_column(d, &q, "", found[COLUMN_id], ", ");
-    put_column(d, &q, "", found[COLUMN_payload], " FROM ");
-    put_table(d, &q);
-    put_column(d, &q, " WHERE ", found[COLUMN_status], " = $2");
-    if (d->where)
-        buf_printf(&q, " AND (%s)", d->where);
-    buf_puts(&q, " ORDER BY ");
-    if (found[COLUMN_created_at])
-        put_column(d, &q, "", found[COLUMN_created_at], ", ");
-    put_column(d, &q, "", found[COLUMN_id],
-               " LIMIT $1::int FOR UPDATE SKIP LOCKED) t), chosen AS (SELECT "
-               "id, at, bytes FROM (SELECT id, at, bytes, sum(bytes) OVER "
-               "(ORDER BY at) - bytes AS before FROM locked) s WHERE "
-               "coalesce(before, 0) < $5::bigint) UPDATE ");
-    put_table(d, &q);
-    put_column(d, &q, " AS o SET ", found[COLUMN_status], " = $3");
-    if (found[COLUMN_next_attempt])
-        put_column(d, &q, ", ", found[COLUMN_next_attempt], " = NULL");
-    put_column(d, &q, " FROM chosen WHERE o.", found[COLUMN_id],
-               " = chosen.id RETURNING chosen.at, ");
-    put_column(d, &q, "o.", found[COLUMN_id], "::text, chosen.bytes, ");
-    put_column(d, &q, "CASE WHEN chosen.bytes <= $4::bigint THEN o.",
-               found[COLUMN_payload], "::text END");
-    for (int c = COLUMN_url; c <= COLUMN_endpoint; c++)
-        put_column(d, &q, found[c] ? ", o." : ", ", found[c], "::text");
-    buf_puts(&q, ", (false");
-    if (found[COLUMN_last_attempt])
-        put_column(d, &q, " OR o.", found[COLUMN_last_attempt], " IS NOT NULL");
-    if (found[COLUMN_error])
-        put_column(d, &q, " OR o.", found[COLUMN_error], " IS NOT NULL");
-    buf_puts(&q, ")");
-    d->take_sql = buf_take(&q);
-}
-
-/* $1: ids; $2: reasons; $3: `failed`. */
-static void make_fail(struct driver *d, const char *found[COLUMN_COUNT],
-                      const char *id_type)
-{
-    struct buf q;
-
-    buf_init(&q, SQL_MAX_BYTES);
-    buf_puts(&q, "UPDATE ");
-    put_table(d, &q);
-    put_column(d, &q, " AS o SET ", found[COLUMN_status], " = $3");
-    if (found[COLUMN_error])
-        put_column(d, &q, ", ", found[COLUMN_error], " = f.why");
-    put_column(d, &q,
-               " FROM unnest($1::text[], $2::text[]) AS f(id, why) WHERE o.",
-               found[COLUMN_id], " = f.id::");
-    buf_puts(&q, id_type);
-    d->fail_sql = buf_take(&q);
-}
-
-/* $1: ids; $2: statuses; $3: retries; $4, $5: times, in ms; $6: errors; $7: events; $8: `new`. */
-static void make_write(struct driver *d, const char *found[COLUMN_COUNT],
-                       const char *id_type)
-{
-    struct buf q;
-
-    buf_init(&q, SQL_MAX_BYTES);
-    buf_puts(&q, "UPDATE ");
-    put_table(d, &q);
-    put_column(d, &q, " AS o SET ", found[COLUMN_status], " = w.status");
-    if (found[COLUMN_retry_count])
-        put_column(d, &q, ", ", found[COLUMN_retry_count], " = w.retries");
-    if (found[COLUMN_last_attempt])
-        put_column(d, &q, ", ", found[COLUMN_last_attempt],
-                   " = CASE WHEN w.last_ms > 0 THEN to_timestamp(w.last_ms / "
-                   "1000.0) END");
-    if (found[COLUMN_next_attempt])
-        put_column(d, &q, ", ", found[COLUMN_next_attempt],
-                   " = CASE WHEN w.next_ms > 0 THEN to_timestamp(w.next_ms / "
-                   "1000.0) END");
-    if (found[COLUMN_error])
-        put_column(d, &q, ", ", found[COLUMN_error], " = nullif(w.error, '')");
-    if (found[COLUMN_event_id])
-        put_column(d, &q, ", ", found[COLUMN_event_id], " = w.event");
-    buf_puts(&q, " FROM unnest($1::text[], $2::text[], $3::int[], "
-                 "$4::bigint[], $5::bigint[], $6::text[], $7::text[]) AS w(id, "
-                 "status, retries, last_ms, next_ms, error, event)");
-    put_column(d, &q, " WHERE o.", found[COLUMN_id], " = w.id::");
-    buf_puts(&q, id_type);
-    put_column(d, &q, " AND o.", found[COLUMN_status], " <> $8");
-    put_column(d, &q, " RETURNING o.", found[COLUMN_id], "::text");
-    d->write_sql = buf_take(&q);
-    buf_init(&q, SQL_MAX_BYTES);
-    put_column(d, &q, "SELECT ", found[COLUMN_id], "::text FROM ");
-    put_table(d, &q);
-    put_column(d, &q, " WHERE ", found[COLUMN_id], " = ANY($1::");
-    buf_puts(&q, id_type);
-    put_column(d, &q, "[]) AND ", found[COLUMN_status], " = $2");
-    d->new_sql = buf_take(&q);
 }
 
 /* ---- the connection ---- */
@@ -456,33 +264,56 @@ static gr_rc read_password(const struct driver *d,
     return GR_OK;
 }
 
-static bool is_local(const char *host)
+static bool is_local(const char *host, size_t n)
 {
-    return !host || !*host || *host == '/' || *host == '@' ||
-           strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-           strcmp(host, "::1") == 0;
+    return !n || *host == '/' || *host == '@' ||
+           (n == 9 && memcmp(host, "localhost", n) == 0) ||
+           (n > 4 && memcmp(host, "127.", 4) == 0) ||
+           (n == 3 && memcmp(host, "::1", n) == 0);
 }
 
-/* Whether the URI names only hosts of this machine, and no service that may name others. */
+/* Each of a list with commas. */
+static bool are_local(const char *hosts)
+{
+    for (;; hosts++) {
+        size_t n = strcspn(hosts, ",");
+
+        if (!is_local(hosts, n))
+            return false;
+        hosts += n;
+        if (!*hosts)
+            return true;
+    }
+}
+
+/* Whether the URI names only hosts of this machine, and no service, nor the environment, that may
+ * name others. */
 static bool stays_here(const char *uri)
 {
     PQconninfoOption *all = PQconninfoParse(uri, NULL), *o;
-    bool local = true;
+    bool local = !getenv("PGHOST") && !getenv("PGHOSTADDR") &&
+                 !getenv("PGSERVICE");
 
     for (o = all; o && o->keyword; o++)
         if (o->val &&
-            ((strcmp(o->keyword, "host") == 0 && !is_local(o->val)) ||
-             (strcmp(o->keyword, "hostaddr") == 0 && !is_local(o->val)) ||
+            ((strcmp(o->keyword, "host") == 0 && !are_local(o->val)) ||
+             (strcmp(o->keyword, "hostaddr") == 0 && !are_local(o->val)) ||
              strcmp(o->keyword, "service") == 0))
             local = false;
     PQconninfoFree(all);
     return local;
 }
 
-/* Keys before dbname are defaults, which the URI may replace; those behind it are ours. */
-static gr_rc connect_to(struct driver *d, char why[DRIVER_WHY_BYTES])
+static void ignore_notice(void *arg, const PGresult *result)
 {
-    static const char session[] = "-c statement_timeout=20s -c lock_timeout=5s "
+    (void)arg;
+    (void)result;
+}
+
+/* Keys before dbname are defaults, which the URI may replace; those behind it are ours. */
+gr_rc pg_connect(struct driver *d, char why[DRIVER_WHY_BYTES])
+{
+    static const char session[] = "-c statement_timeout=20s -c lock_timeout=2s "
                                   "-c idle_in_transaction_session_timeout=10s";
     char password[PASSWORD_MAX_BYTES + 1];
     char *name = gr_printf("grapnel-%s %s", d->process, d->relay);
@@ -494,6 +325,8 @@ static gr_rc connect_to(struct driver *d, char why[DRIVER_WHY_BYTES])
         PARAM("sslmode", "verify-full");
         PARAM("sslrootcert", "/etc/ssl/certs/ca-certificates.crt");
     }
+    /* Of several hosts, the one that can be written to. */
+    PARAM("target_session_attrs", "read-write");
     PARAM("connect_timeout", "10");
     PARAM("keepalives_idle", "30");
     PARAM("tcp_user_timeout", "30000");
@@ -511,6 +344,7 @@ static gr_rc connect_to(struct driver *d, char why[DRIVER_WHY_BYTES])
     keys[n] = values[n] = NULL;
 #undef PARAM
     d->conn = PQconnectdbParams(keys, values, 1);
+    PQsetNoticeReceiver(d->conn, ignore_notice, NULL);
     explicit_bzero(password, sizeof password);
     free(name);
     if (PQstatus(d->conn) != CONNECTION_OK)
@@ -521,50 +355,37 @@ static gr_rc connect_to(struct driver *d, char why[DRIVER_WHY_BYTES])
     return GR_OK;
 }
 
-static void ignore_notice(void *arg, const PGresult *result)
+static gr_rc need_columns(struct driver *d,
+                          struct pg_column found[COLUMN_COUNT],
+                          char why[DRIVER_WHY_BYTES])
 {
-    (void)arg;
-    (void)result;
-}
-
-/* The channel on which a trigger says that there are new rows; init prints it. */
-static gr_rc listen_to(struct driver *d, char why[DRIVER_WHY_BYTES])
-{
-    PGresult *r;
-    struct buf sql;
-    gr_rc rc;
-
-    buf_init(&sql, SQL_MAX_BYTES);
-    buf_puts(&sql, "LISTEN ");
-    put_name(d, &sql, "grapnel_outbox", strlen("grapnel_outbox"));
-    rc = ask(d, sql.data, 0, NULL, &r, why);
-    buf_fini(&sql);
-    PQclear(r);
-    return rc;
+    if (pg_find_columns(d, found, why) != GR_OK)
+        return GR_REFUSE;
+    for (int c = 0; c < COLUMN_COUNT; c++)
+        if (pg_lacks(d, found, (enum column)c)) {
+            snprintf(why, DRIVER_WHY_BYTES,
+                     "table %s has no column %s: set columns.%s of relay %s",
+                     d->table,
+                     d->names[c] ? d->names[c] : usual_columns[c].usual,
+                     usual_columns[c].key, d->relay);
+            return GR_REFUSE;
+        }
+    return GR_OK;
 }
 
 static gr_rc make_ready(struct driver *d, char why[DRIVER_WHY_BYTES])
 {
-    const char *found[COLUMN_COUNT];
-    char *id_type = NULL;
-    gr_rc rc;
+    struct pg_column found[COLUMN_COUNT];
 
     if (d->conn && PQstatus(d->conn) == CONNECTION_OK && d->take_sql)
         return GR_OK;
     disconnect(d);
-    if (connect_to(d, why) != GR_OK)
+    if (pg_connect(d, why) != GR_OK || need_columns(d, found, why) != GR_OK ||
+        /* the channel on which a trigger says that there are new rows */
+        tell(d, "LISTEN grapnel_outbox", why) != GR_OK)
         return GR_REFUSE;
-    PQsetNoticeReceiver(d->conn, ignore_notice, NULL);
-    rc = find_columns(d, found, &id_type, why);
-    if (rc == GR_OK)
-        rc = listen_to(d, why);
-    if (rc == GR_OK) {
-        make_take(d, found);
-        make_fail(d, found, id_type);
-        make_write(d, found, id_type);
-    }
-    free(id_type);
-    return rc;
+    pg_make_statements(d, found);
+    return GR_OK;
 }
 
 /* ---- a step ---- */
@@ -604,16 +425,31 @@ static bool send_refusals(struct driver *d, const struct driver_refusal *all,
     return sent;
 }
 
-static bool send_take(struct driver *d, int max)
+static void put_except(struct buf *out, const struct driver_work *work)
+{
+    buf_init(out, DRIVER_BATCH_BYTES);
+    buf_puts(out, "{");
+    for (size_t i = 0; i < work->except_count; i++)
+        put_array_item(out, work->except[i], i == 0);
+    buf_puts(out, "}");
+}
+
+static bool send_take(struct driver *d, const struct driver_work *work)
 {
     char rows[16], payload[24], all[24];
+    struct buf except;
+    bool sent;
 
-    snprintf(rows, sizeof rows, "%d", max);
+    snprintf(rows, sizeof rows, "%d", work->max);
     snprintf(payload, sizeof payload, "%lld", (long long)d->max_payload_bytes);
     snprintf(all, sizeof all, "%d", DRIVER_BATCH_BYTES);
-    return send_query(
-        d, d->take_sql, 5,
-        (const char *const[]){rows, d->fresh, d->retrying, payload, all});
+    put_except(&except, work);
+    sent = !except.failed &&
+           send_query(d, d->take_sql, 6,
+                      (const char *const[]){rows, d->fresh, d->retrying,
+                                            payload, all, except.data});
+    buf_fini(&except);
+    return sent;
 }
 
 static _Thread_local const PGresult *sorting;
@@ -719,10 +555,8 @@ static void note_writes(struct driver_work *work, const PGresult *applied,
                                                &p, sorted, work->write_count,
                                                sizeof *sorted, compare_writes);
 
-            if (found && k)
-                (*found)->is_new = true;
-            else if (found)
-                (*found)->applied = true;
+            if (found)
+                (*found)->written = k ? DRIVER_IS_NEW : DRIVER_APPLIED;
         }
     }
     free(sorted);
@@ -733,14 +567,58 @@ enum { STATEMENTS_MAX = 10 };
 /* The statements of a step that are sent as one pipeline: one round trip. */
 struct pipeline {
     PGresult **keep[STATEMENTS_MAX];
+    enum driver_refused part[STATEMENTS_MAX];
     int count;
     bool sent;
 };
 
-static void add(struct pipeline *p, bool sent, PGresult **keep)
+static void add(struct pipeline *p, enum driver_refused part, bool sent,
+                PGresult **keep)
 {
     p->sent = p->sent && sent;
+    p->part[p->count] = part;
     p->keep[p->count++] = keep;
+}
+
+/* Whether the server refused a statement because of the contents of a row, as a constraint, a
+ * trigger, a value that does not fit, or a damaged page do. Then other rows may work. */
+static bool is_about_rows(const char *state)
+{
+    static const char *const classes[] = {"09", "21", "22", "23", "27", "38",
+                                          "39", "44", "54", "P0", "XX"};
+
+    for (size_t i = 0; i < COUNT_OF(classes); i++)
+        if (strncmp(state, classes[i], 2) == 0)
+            return true;
+    return false;
+}
+
+/* Whether it waited too long for a lock or for a trigger, or was the victim of a deadlock. */
+static bool is_about_locks(const char *state)
+{
+    return strcmp(state, "55P03") == 0 || strcmp(state, "57014") == 0 ||
+           strncmp(state, "40", 2) == 0;
+}
+
+/* After a statement that the server refused: says which part of the step it is, if other rows may
+ * work, and ends the transaction, so that the connection can be used again. */
+static void note_refused(struct driver *d, struct driver_work *work,
+                         const struct pipeline *p,
+                         const struct refused *refused)
+{
+    char ignored[DRIVER_WHY_BYTES];
+    enum driver_refused part;
+
+    if (refused->at < 0 || refused->at >= p->count)
+        return;
+    part = p->part[refused->at];
+    if (!is_about_rows(refused->state) &&
+        !(part == DRIVER_WRITES_REFUSED && is_about_locks(refused->state)))
+        return;
+    if (PQtransactionStatus(d->conn) != PQTRANS_IDLE &&
+        tell(d, "ROLLBACK", ignored) != GR_OK)
+        return;
+    work->refused = part;
 }
 
 static gr_rc exchange(struct driver *d, struct driver_work *work,
@@ -748,58 +626,147 @@ static gr_rc exchange(struct driver *d, struct driver_work *work,
 {
     PGresult *taken = NULL, *applied = NULL, *fresh = NULL;
     struct pipeline p = {.sent = true};
+    struct refused refused;
     bool commits = work->end == DRIVER_COMMIT;
     gr_rc rc;
 
     if (d->in_transaction && commits && work->refusal_count)
-        add(&p, send_refusals(d, work->refusals, work->refusal_count), NULL);
+        add(&p, DRIVER_END_REFUSED,
+            send_refusals(d, work->refusals, work->refusal_count), NULL);
     if (d->in_transaction)
-        add(&p, send_query(d, commits ? "COMMIT" : "ROLLBACK", 0, NULL), NULL);
+        add(&p, DRIVER_END_REFUSED,
+            send_query(d, commits ? "COMMIT" : "ROLLBACK", 0, NULL), NULL);
     if (work->write_count) {
-        add(&p, send_query(d, "BEGIN", 0, NULL), NULL);
-        add(&p, send_writes(d, work), &applied);
-        add(&p, true, &fresh); /* the second of send_writes() */
-        add(&p, send_query(d, "COMMIT", 0, NULL), NULL);
+        add(&p, DRIVER_WRITES_REFUSED, send_query(d, "BEGIN", 0, NULL), NULL);
+        add(&p, DRIVER_WRITES_REFUSED, send_writes(d, work), &applied);
+        add(&p, DRIVER_WRITES_REFUSED, true,
+            &fresh); /* the second of send_writes() */
+        add(&p, DRIVER_WRITES_REFUSED, send_query(d, "COMMIT", 0, NULL), NULL);
     }
     if (work->max > 0) {
-        add(&p, send_query(d, "BEGIN", 0, NULL), NULL);
-        add(&p, send_take(d, work->max), &taken);
+        add(&p, DRIVER_TAKE_REFUSED, send_query(d, "BEGIN", 0, NULL), NULL);
+        add(&p, DRIVER_TAKE_REFUSED, send_take(d, work), &taken);
     }
     if (!p.count)
         return GR_OK;
     if (!p.sent || !PQpipelineSync(d->conn))
         return refuse(why, "connection lost", PQerrorMessage(d->conn));
-    d->in_transaction = work->max > 0;
-    rc = read_results(d, p.count, p.keep, why);
-    if (rc == GR_OK && work->write_count)
+    rc = read_results(d, p.count, p.keep, &refused, why);
+    d->in_transaction = rc == GR_OK && work->max > 0;
+    if (rc != GR_OK)
+        note_refused(d, work, &p, &refused);
+    if (work->write_count &&
+        (rc == GR_OK || work->refused == DRIVER_TAKE_REFUSED))
         note_writes(work, applied, fresh);
     PQclear(applied);
     PQclear(fresh);
-    if (rc == GR_OK && work->max > 0)
+    if (d->in_transaction)
         keep_rows(d, taken);
     else
         PQclear(taken);
     return rc;
 }
 
+/* One write in a transaction of its own. GR_REFUSE: the connection cannot be used. */
+static gr_rc write_alone(struct driver *d, struct driver_write *w,
+                         char why[DRIVER_WHY_BYTES])
+{
+    struct driver_work work = {.writes = w, .write_count = 1};
+
+    if (exchange(d, &work, why) == GR_OK)
+        return GR_OK;
+    if (work.refused != DRIVER_WRITES_REFUSED)
+        return GR_REFUSE;
+    w->written = DRIVER_WRITE_REFUSED;
+    w->why = gr_strdup(why);
+    return GR_OK;
+}
+
+/* They do not wait for others: a row that somebody has locked is written later. */
+static gr_rc write_each(struct driver *d, struct driver_work *work,
+                        char why[DRIVER_WHY_BYTES])
+{
+    int64_t end_ms = mono_ms() + DRIVER_ALONE_MS;
+
+    if (tell(d, "SET lock_timeout = '50ms'", why) != GR_OK ||
+        tell(d, "SET statement_timeout = '2s'", why) != GR_OK)
+        return GR_REFUSE;
+    for (size_t i = 0; i < work->write_count; i++) {
+        struct driver_write *w = &work->writes[i];
+
+        if (mono_ms() >= end_ms)
+            w->written = DRIVER_NOT_TRIED;
+        else if (write_alone(d, w, why) != GR_OK)
+            return GR_REFUSE;
+    }
+    return tell(d, "RESET lock_timeout", why) == GR_OK &&
+                   tell(d, "RESET statement_timeout", why) == GR_OK
+               ? GR_OK
+               : GR_REFUSE;
+}
+
+/* The same as exchange(), with several round trips. */
+static gr_rc exchange_alone(struct driver *d, struct driver_work *work,
+                            char why[DRIVER_WHY_BYTES])
+{
+    struct driver_work end = *work, take = *work;
+    gr_rc rc;
+
+    end.write_count = 0;
+    end.max = 0;
+    take.write_count = 0;
+    take.end = DRIVER_NOTHING;
+    rc = exchange(d, &end, why);
+    work->refused = end.refused;
+    if (rc == GR_OK)
+        rc = write_each(d, work, why);
+    if (rc != GR_OK)
+        return rc;
+    rc = exchange(d, &take, why);
+    work->refused = take.refused;
+    return rc;
+}
+
+/* The row that the server refused to let us take. */
+static char *find_first(struct driver *d, const struct driver_work *work)
+{
+    char why[DRIVER_WHY_BYTES], *id = NULL;
+    struct buf except;
+    PGresult *r;
+
+    put_except(&except, work);
+    if (pg_ask(d, d->first_sql, 2, (const char *const[]){d->fresh, except.data},
+               &r, why) == GR_OK &&
+        PQntuples(r))
+        id = gr_strdup(PQgetvalue(r, 0, 0));
+    PQclear(r);
+    buf_fini(&except);
+    return id;
+}
+
 static gr_rc pg_step(struct driver *d, struct driver_work *work,
                      char why[DRIVER_WHY_BYTES])
 {
     struct driver_work commit = {.end = DRIVER_COMMIT};
+    gr_rc rc;
 
     forget_rows(d);
+    work->refused = DRIVER_NOTHING_REFUSED;
+    work->row_id = NULL;
     if (work->max <= 0 && !work->write_count && !d->in_transaction)
         return GR_OK;
-    if (make_ready(d, why) != GR_OK || exchange(d, work, why) != GR_OK) {
-        disconnect(d);
-        return GR_REFUSE;
-    }
+    rc = make_ready(d, why);
+    if (rc == GR_OK)
+        rc = work->alone && work->write_count ? exchange_alone(d, work, why)
+                                              : exchange(d, work, why);
     /* No transaction stays open while there is nothing to do. */
-    if (work->max > 0 && !d->count && exchange(d, &commit, why) != GR_OK) {
+    if (rc == GR_OK && work->max > 0 && !d->count)
+        rc = exchange(d, &commit, why);
+    if (rc != GR_OK && work->refused == DRIVER_NOTHING_REFUSED)
         disconnect(d);
-        return GR_REFUSE;
-    }
-    return GR_OK;
+    if (work->refused == DRIVER_TAKE_REFUSED && work->max == 1)
+        work->row_id = find_first(d, work);
+    return rc;
 }
 
 static size_t pg_count(const struct driver *d)
@@ -827,7 +794,12 @@ static void pg_row(const struct driver *d, size_t i, struct driver_row *row)
         .payload_bytes = strtoll(value(d, i, TAKEN_BYTES), NULL, 10),
         .attempted = *value(d, i, TAKEN_ATTEMPTED) == 't',
         .has_payload = !PQgetisnull(d->taken, at, TAKEN_BYTES),
+        .age_ms = -1,
     };
+    if (!PQgetisnull(d->taken, at, TAKEN_AGE))
+        row->age_ms = strtoll(value(d, i, TAKEN_AGE), NULL, 10);
+    if (row->age_ms < -1) /* a time in the future */
+        row->age_ms = 0;
 }
 
 static bool take_notifications(struct driver *d)
@@ -859,6 +831,80 @@ static bool pg_wait(struct driver *d, int wake_fd, int64_t ms)
     return take_notifications(d);
 }
 
+/* ---- beside the batches ---- */
+
+/* After a statement outside of a step: the connection can be used, or it is closed. */
+static gr_rc settle(struct driver *d, gr_rc rc)
+{
+    char ignored[DRIVER_WHY_BYTES];
+
+    if (rc != GR_OK && (!d->conn || PQstatus(d->conn) != CONNECTION_OK ||
+                        (PQtransactionStatus(d->conn) != PQTRANS_IDLE &&
+                         tell(d, "ROLLBACK", ignored) != GR_OK)))
+        disconnect(d);
+    return rc;
+}
+
+static gr_rc pg_purge(struct driver *d, int64_t age_ms, int max,
+                      int64_t *deleted, char why[DRIVER_WHY_BYTES])
+{
+    char age[24], rows[16];
+    PGresult *r = NULL;
+    gr_rc rc;
+
+    *deleted = 0;
+    if (make_ready(d, why) != GR_OK)
+        return settle(d, GR_REFUSE);
+    if (!d->purge_sql) {
+        snprintf(why, DRIVER_WHY_BYTES,
+                 "table %s has no column with a time by which delivered rows "
+                 "are deleted: set columns.last_attempt_at or "
+                 "columns.created_at of relay %s, or after_success: keep",
+                 d->table, d->relay);
+        return GR_REFUSE;
+    }
+    snprintf(age, sizeof age, "%lld", (long long)age_ms);
+    snprintf(rows, sizeof rows, "%d", max);
+    rc = pg_ask(d, d->purge_sql, 3,
+                (const char *const[]){d->delivered, age, rows}, &r, why);
+    if (rc == GR_OK)
+        *deleted = strtoll(PQcmdTuples(r), NULL, 10);
+    PQclear(r);
+    return settle(d, rc);
+}
+
+static gr_rc pg_look(struct driver *d, struct driver_look *look,
+                     char why[DRIVER_WHY_BYTES])
+{
+    char limit[80];
+    PGresult *r = NULL;
+    gr_rc rc;
+
+    *look = (struct driver_look){.waiting = -1, .oldest_ms = -1};
+    snprintf(limit, sizeof limit, "SET LOCAL statement_timeout = %d",
+             DRIVER_LOOK_MS);
+    rc = make_ready(d, why);
+    if (rc == GR_OK)
+        rc = tell(d, "BEGIN", why);
+    if (rc == GR_OK)
+        rc = tell(d, limit, why);
+    if (rc == GR_OK)
+        rc = pg_ask(d, d->look_sql, 1, (const char *const[]){d->fresh}, &r,
+                    why);
+    if (rc == GR_OK) {
+        look->waiting = strtoll(PQgetvalue(r, 0, 0), NULL, 10);
+        if (!look->waiting)
+            look->oldest_ms = 0;
+        else if (!PQgetisnull(r, 0, 1))
+            look->oldest_ms = strtoll(PQgetvalue(r, 0, 1), NULL, 10);
+        if (look->oldest_ms < -1) /* a time in the future */
+            look->oldest_ms = 0;
+        rc = tell(d, "COMMIT", why);
+    }
+    PQclear(r);
+    return settle(d, rc);
+}
+
 const struct driver_ops postgres_driver = {
     .open = pg_open,
     .close = pg_close,
@@ -866,4 +912,7 @@ const struct driver_ops postgres_driver = {
     .count = pg_count,
     .row = pg_row,
     .wait = pg_wait,
+    .purge = pg_purge,
+    .look = pg_look,
+    .check = pg_check,
 };

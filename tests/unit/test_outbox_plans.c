@@ -6,6 +6,7 @@ static const char *const allowed[] = {
     "FROM usage",           /* a row for each source; once */
     "UPDATE usage_counted", /* its only row */
     "max(n)",               /* of all outcomes; once at a start */
+    "SET due_ms = 0",       /* of all outcomes that wait; once at a start */
     NULL};
 
 static void open_all(struct db *db)

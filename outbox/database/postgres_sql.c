@@ -1,0 +1,298 @@
+/* postgres_sql: writes the statements of a relay for the columns that its PostgreSQL table has. */
+#include "postgres.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SQL_MAX_BYTES = 64 * 1024 };
+
+const struct usual_column usual_columns[COLUMN_COUNT] = {
+#define C(MEMBER, key, usual) [COLUMN_##MEMBER] = {key, usual},
+    RELAY_COLUMNS(C)
+#undef C
+};
+
+static void put_part(struct driver *d, struct buf *sql, const char *name,
+                     size_t n)
+{
+    char *quoted = PQescapeIdentifier(d->conn, name, n);
+
+    buf_puts(sql, quoted ? quoted : "");
+    PQfreemem(quoted);
+}
+
+void pg_put_name(struct driver *d, struct buf *sql, const char *name)
+{
+    put_part(d, sql, name, strlen(name));
+}
+
+void pg_put_table(struct driver *d, struct buf *sql)
+{
+    const char *dot = strchr(d->table, '.');
+
+    if (dot) {
+        put_part(d, sql, d->table, (size_t)(dot - d->table));
+        buf_puts(sql, ".");
+    }
+    pg_put_name(d, sql, dot ? dot + 1 : d->table);
+}
+
+gr_rc pg_find_columns(struct driver *d, struct pg_column found[COLUMN_COUNT],
+                      char why[DRIVER_WHY_BYTES])
+{
+    PGresult *r;
+    struct buf table;
+    const char *value;
+    gr_rc rc;
+
+    memset(found, 0, COLUMN_COUNT * sizeof *found);
+    buf_init(&table, SQL_MAX_BYTES);
+    pg_put_table(d, &table);
+    value = table.data;
+    rc = pg_ask(d,
+                "SELECT attname, format_type(atttypid, -1), CASE WHEN "
+                "atttypid IN ('varchar'::regtype, 'bpchar'::regtype) AND "
+                "atttypmod > 4 THEN atttypmod - 4 ELSE 0 END FROM pg_attribute "
+                "WHERE attrelid = $1::regclass AND attnum > 0 AND NOT "
+                "attisdropped",
+                1, &value, &r, why);
+    buf_fini(&table);
+    for (int c = 0; rc == GR_OK && c < COLUMN_COUNT; c++) {
+        const char *name = d->names[c] ? d->names[c] : usual_columns[c].usual;
+
+        for (int i = 0; i < PQntuples(r); i++)
+            if (strcmp(PQgetvalue(r, i, 0), name) == 0) {
+                found[c].name = name;
+                snprintf(found[c].type, sizeof found[c].type, "%s",
+                         PQgetvalue(r, i, 1));
+                found[c].width = (int)strtol(PQgetvalue(r, i, 2), NULL, 10);
+            }
+    }
+    PQclear(r);
+    return rc;
+}
+
+/* A configured column, and those that are always needed, must be there. */
+bool pg_lacks(const struct driver *d,
+              const struct pg_column found[COLUMN_COUNT], enum column c)
+{
+    return !found[c].name && (d->names[c] || c <= COLUMN_status);
+}
+
+static bool is_time(const struct pg_column *c)
+{
+    return c->name && strncmp(c->type, "timestamp", strlen("timestamp")) == 0;
+}
+
+static void put_column(struct driver *d, struct buf *sql, const char *before,
+                       const struct pg_column *c, const char *after)
+{
+    buf_puts(sql, before);
+    if (c->name)
+        pg_put_name(d, sql, c->name);
+    else
+        buf_puts(sql, "NULL");
+    buf_puts(sql, after);
+}
+
+/* The rows that the relay is about; $`status`: with this status. */
+static void put_rows(struct driver *d,
+                     const struct pg_column found[COLUMN_COUNT],
+                     struct buf *sql, int status)
+{
+    buf_puts(sql, " FROM ");
+    pg_put_table(d, sql);
+    put_column(d, sql, " WHERE ", &found[COLUMN_status], "");
+    buf_printf(sql, " = $%d", status);
+    if (d->where)
+        buf_printf(sql, " AND (%s)", d->where);
+}
+
+static void put_order(struct driver *d,
+                      const struct pg_column found[COLUMN_COUNT],
+                      struct buf *sql)
+{
+    buf_puts(sql, " ORDER BY ");
+    if (found[COLUMN_created_at].name)
+        put_column(d, sql, "", &found[COLUMN_created_at], ", ");
+    put_column(d, sql, "", &found[COLUMN_id], "");
+}
+
+/* $1: how many; $2: `new`; $3: `retrying`; $4: bytes of a payload that is read; $5: bytes of all;
+ * $6: ids that are not taken.
+ *
+ * Rows are locked in their order; those that another relay has locked are skipped. Of these, as
+ * many are taken as have payloads of so many bytes together; the others are unlocked by the commit. */
+static void make_take(struct driver *d,
+                      const struct pg_column found[COLUMN_COUNT])
+{
+    struct buf q;
+
+    buf_init(&q, SQL_MAX_BYTES);
+    put_column(d, &q, "WITH locked AS (SELECT ", &found[COLUMN_id], " AS id, ");
+    put_column(d, &q, "octet_length(t.", &found[COLUMN_payload],
+               "::text) AS bytes, row_number() OVER () AS at FROM (SELECT ");
+    put_column(d, &q, "", &found[COLUMN_id], ", ");
+    put_column(d, &q, "", &found[COLUMN_payload], "");
+    put_rows(d, found, &q, 2);
+    put_column(d, &q, " AND ", &found[COLUMN_id], " <> ALL ($6::");
+    buf_printf(&q, "%s[])", found[COLUMN_id].type);
+    put_order(d, found, &q);
+    buf_puts(&q, " LIMIT $1::int FOR UPDATE SKIP LOCKED) t), chosen AS (SELECT "
+                 "id, at, bytes FROM (SELECT id, at, bytes, sum(bytes) OVER "
+                 "(ORDER BY at) - bytes AS before FROM locked) s WHERE "
+                 "coalesce(before, 0) < $5::bigint) UPDATE ");
+    pg_put_table(d, &q);
+    put_column(d, &q, " AS o SET ", &found[COLUMN_status], " = $3");
+    if (found[COLUMN_next_attempt].name)
+        put_column(d, &q, ", ", &found[COLUMN_next_attempt], " = NULL");
+    put_column(d, &q, " FROM chosen WHERE o.", &found[COLUMN_id],
+               " = chosen.id RETURNING chosen.at, ");
+    put_column(d, &q, "o.", &found[COLUMN_id], "::text, chosen.bytes, ");
+    put_column(d, &q, "CASE WHEN chosen.bytes <= $4::bigint THEN o.",
+               &found[COLUMN_payload], "::text END");
+    for (int c = COLUMN_url; c <= COLUMN_endpoint; c++)
+        put_column(d, &q, found[c].name ? ", o." : ", ", &found[c], "::text");
+    buf_puts(&q, ", (false");
+    if (found[COLUMN_last_attempt].name)
+        put_column(d, &q, " OR o.", &found[COLUMN_last_attempt],
+                   " IS NOT NULL");
+    if (found[COLUMN_error].name)
+        put_column(d, &q, " OR o.", &found[COLUMN_error], " IS NOT NULL");
+    buf_puts(&q, "), ");
+    if (is_time(&found[COLUMN_created_at]))
+        put_column(d, &q, "(extract(epoch FROM clock_timestamp() - o.",
+                   &found[COLUMN_created_at], ") * 1000)::bigint");
+    else
+        buf_puts(&q, "NULL");
+    d->take_sql = buf_take(&q);
+}
+
+/* $1: `new`; $2: ids that are not taken: the row that would be taken first. */
+static void make_first(struct driver *d,
+                       const struct pg_column found[COLUMN_COUNT])
+{
+    struct buf q;
+
+    buf_init(&q, SQL_MAX_BYTES);
+    put_column(d, &q, "SELECT ", &found[COLUMN_id], "::text");
+    put_rows(d, found, &q, 1);
+    put_column(d, &q, " AND ", &found[COLUMN_id], " <> ALL ($2::");
+    buf_printf(&q, "%s[])", found[COLUMN_id].type);
+    put_order(d, found, &q);
+    buf_puts(&q, " LIMIT 1 FOR UPDATE SKIP LOCKED");
+    d->first_sql = buf_take(&q);
+}
+
+/* $1: `new`. */
+static void make_look(struct driver *d,
+                      const struct pg_column found[COLUMN_COUNT])
+{
+    struct buf q;
+
+    buf_init(&q, SQL_MAX_BYTES);
+    buf_puts(&q, "SELECT count(*), (extract(epoch FROM clock_timestamp() - "
+                 "min(at)) * 1000)::bigint FROM (SELECT ");
+    if (is_time(&found[COLUMN_created_at]))
+        put_column(d, &q, "", &found[COLUMN_created_at], " AS at");
+    else
+        buf_puts(&q, "NULL::timestamptz AS at");
+    put_rows(d, found, &q, 1);
+    put_order(d, found, &q);
+    buf_printf(&q, " LIMIT %d) t", DRIVER_COUNT_MAX);
+    d->look_sql = buf_take(&q);
+}
+
+/* $1: `delivered`; $2: the age, in ms; $3: how many. */
+static void make_purge(struct driver *d,
+                       const struct pg_column found[COLUMN_COUNT])
+{
+    const struct pg_column *age = &found[COLUMN_last_attempt];
+    struct buf q;
+
+    if (!is_time(age))
+        age = &found[COLUMN_created_at];
+    if (!is_time(age))
+        return;
+    buf_init(&q, SQL_MAX_BYTES);
+    buf_puts(&q, "DELETE FROM ");
+    pg_put_table(d, &q);
+    put_column(d, &q, " WHERE ", &found[COLUMN_id], " = ANY (ARRAY(SELECT ");
+    put_column(d, &q, "", &found[COLUMN_id], "");
+    put_rows(d, found, &q, 1);
+    put_column(d, &q, " AND ", age,
+               " < now() - $2::bigint * interval '1 millisecond' ORDER BY ");
+    put_column(d, &q, "", age, " LIMIT $3::int FOR UPDATE SKIP LOCKED))");
+    d->purge_sql = buf_take(&q);
+}
+
+/* $1: ids; $2: reasons; $3: `failed`. */
+static void make_fail(struct driver *d,
+                      const struct pg_column found[COLUMN_COUNT])
+{
+    struct buf q;
+
+    buf_init(&q, SQL_MAX_BYTES);
+    buf_puts(&q, "UPDATE ");
+    pg_put_table(d, &q);
+    put_column(d, &q, " AS o SET ", &found[COLUMN_status], " = $3");
+    if (found[COLUMN_error].name)
+        put_column(d, &q, ", ", &found[COLUMN_error], " = f.why");
+    put_column(d, &q,
+               " FROM unnest($1::text[], $2::text[]) AS f(id, why) WHERE o.",
+               &found[COLUMN_id], " = f.id::");
+    buf_puts(&q, found[COLUMN_id].type);
+    d->fail_sql = buf_take(&q);
+}
+
+/* $1: ids; $2: statuses; $3: retries; $4, $5: times, in ms; $6: errors; $7: events; $8: `new`. */
+static void make_write(struct driver *d,
+                       const struct pg_column found[COLUMN_COUNT])
+{
+    struct buf q;
+
+    buf_init(&q, SQL_MAX_BYTES);
+    buf_puts(&q, "UPDATE ");
+    pg_put_table(d, &q);
+    put_column(d, &q, " AS o SET ", &found[COLUMN_status], " = w.status");
+    if (found[COLUMN_retry_count].name)
+        put_column(d, &q, ", ", &found[COLUMN_retry_count], " = w.retries");
+    if (found[COLUMN_last_attempt].name)
+        put_column(d, &q, ", ", &found[COLUMN_last_attempt],
+                   " = CASE WHEN w.last_ms > 0 THEN to_timestamp(w.last_ms / "
+                   "1000.0) END");
+    if (found[COLUMN_next_attempt].name)
+        put_column(d, &q, ", ", &found[COLUMN_next_attempt],
+                   " = CASE WHEN w.next_ms > 0 THEN to_timestamp(w.next_ms / "
+                   "1000.0) END");
+    if (found[COLUMN_error].name)
+        put_column(d, &q, ", ", &found[COLUMN_error], " = nullif(w.error, '')");
+    if (found[COLUMN_event_id].name)
+        put_column(d, &q, ", ", &found[COLUMN_event_id], " = w.event");
+    buf_puts(&q, " FROM unnest($1::text[], $2::text[], $3::int[], "
+                 "$4::bigint[], $5::bigint[], $6::text[], $7::text[]) AS w(id, "
+                 "status, retries, last_ms, next_ms, error, event)");
+    put_column(d, &q, " WHERE o.", &found[COLUMN_id], " = w.id::");
+    buf_puts(&q, found[COLUMN_id].type);
+    put_column(d, &q, " AND o.", &found[COLUMN_status], " <> $8");
+    put_column(d, &q, " RETURNING o.", &found[COLUMN_id], "::text");
+    d->write_sql = buf_take(&q);
+    buf_init(&q, SQL_MAX_BYTES);
+    put_column(d, &q, "SELECT ", &found[COLUMN_id], "::text FROM ");
+    pg_put_table(d, &q);
+    put_column(d, &q, " WHERE ", &found[COLUMN_id], " = ANY($1::");
+    buf_puts(&q, found[COLUMN_id].type);
+    put_column(d, &q, "[]) AND ", &found[COLUMN_status], " = $2");
+    d->new_sql = buf_take(&q);
+}
+
+void pg_make_statements(struct driver *d,
+                        const struct pg_column found[COLUMN_COUNT])
+{
+    make_take(d, found);
+    make_first(d, found);
+    make_fail(d, found);
+    make_write(d, found);
+    make_look(d, found);
+    make_purge(d, found);
+}
