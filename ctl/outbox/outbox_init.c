@@ -6,6 +6,19 @@
 
 enum { SQL_MAX_BYTES = 64 * 1024 };
 
+/* Types of columns. */
+static const struct {
+    const char *id, *created_at, *time;
+} types[] = {
+    [RELAY_POSTGRES] = {"VARCHAR(36) PRIMARY KEY",
+                        "TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp()",
+                        "TIMESTAMPTZ"},
+    [RELAY_SQLITE] = {"VARCHAR(36) NOT NULL PRIMARY KEY",
+                      "TEXT NOT NULL DEFAULT (strftime('%Y-%m-%d "
+                      "%H:%M:%f', 'now'))",
+                      "TEXT"},
+};
+
 static void put_quoted(struct buf *out, const char *text, size_t n, char quote)
 {
     buf_put(out, &quote, 1);
@@ -54,7 +67,16 @@ static void put_column(struct buf *out, const char *name, const char *usual,
 {
     buf_puts(out, "  ");
     put_name(out, name ? name : usual);
-    buf_printf(out, " %s", type);
+    buf_printf(out, " %s,\n", type);
+}
+
+static void put_status(struct buf *out, const struct relay *r)
+{
+    buf_puts(out, "  ");
+    put_name(out, r->columns.status ? r->columns.status : "status");
+    buf_puts(out, " VARCHAR(50) NOT NULL DEFAULT ");
+    put_value(out, r->statuses.fresh);
+    buf_puts(out, ",\n");
 }
 
 static void put_create(struct buf *out, const struct relay *r)
@@ -63,30 +85,29 @@ static void put_create(struct buf *out, const struct relay *r)
                   "CREATE TABLE IF NOT EXISTS ");
     put_table(out, r, "");
     buf_puts(out, " (\n");
-    put_column(out, r->columns.id, "id", "VARCHAR(36) PRIMARY KEY,\n");
-    put_column(out, r->columns.url, "target_url", "VARCHAR(255),\n");
-    put_column(out, r->columns.payload, "payload", "TEXT,\n");
+    put_column(out, r->columns.id, "id", types[relay_kind(r)].id);
+    put_column(out, r->columns.url, "target_url", "VARCHAR(255)");
+    put_column(out, r->columns.payload, "payload", "TEXT");
     if (r->columns.type)
-        put_column(out, r->columns.type, "", "VARCHAR(255),\n");
+        put_column(out, r->columns.type, "", "VARCHAR(255)");
     if (r->columns.workspace)
-        put_column(out, r->columns.workspace, "", "VARCHAR(255),\n");
+        put_column(out, r->columns.workspace, "", "VARCHAR(255)");
     if (r->columns.endpoint)
-        put_column(out, r->columns.endpoint, "", "VARCHAR(63),\n");
-    put_column(out, r->columns.status, "status",
-               "VARCHAR(50) NOT NULL DEFAULT ");
-    put_value(out, r->statuses.fresh);
-    buf_puts(out, ",\n");
+        put_column(out, r->columns.endpoint, "", "VARCHAR(63)");
+    put_status(out, r);
     put_column(out, r->columns.created_at, "created_at",
-               "TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),\n");
+               types[relay_kind(r)].created_at);
     put_column(out, r->columns.last_attempt, "last_attempt_at",
-               "TIMESTAMPTZ,\n");
+               types[relay_kind(r)].time);
     put_column(out, r->columns.next_attempt, "next_attempt_at",
-               "TIMESTAMPTZ,\n");
+               types[relay_kind(r)].time);
     put_column(out, r->columns.retry_count, "retry_count",
-               "INT NOT NULL DEFAULT 0,\n");
+               "INT NOT NULL DEFAULT 0");
     if (r->columns.event_id)
-        put_column(out, r->columns.event_id, "", "VARCHAR(40),\n");
-    put_column(out, r->columns.error, "error_message", "TEXT\n);\n\n");
+        put_column(out, r->columns.event_id, "", "VARCHAR(40)");
+    buf_puts(out, "  ");
+    put_name(out, r->columns.error ? r->columns.error : "error_message");
+    buf_puts(out, " TEXT\n);\n\n");
 }
 
 static void put_index_name(struct buf *out, const struct relay *r,
@@ -204,8 +225,10 @@ int run_outbox_init(struct ctl *c)
     put_create(&sql, r);
     put_index(&sql, r);
     put_delivered_index(&sql, r);
-    put_trigger(&sql, r);
-    put_grants(&sql, r);
+    if (relay_kind(r) == RELAY_POSTGRES) {
+        put_trigger(&sql, r);
+        put_grants(&sql, r);
+    }
     fwrite(sql.data, 1, sql.len, stdout);
     buf_fini(&sql);
     return 0;

@@ -11,16 +11,30 @@ enum {
     BATCH_MAX = 500,
 };
 
+static const char *wrong_file(const char *path)
+{
+    if (strchr(path, '?'))
+        return "has options, which the URI of a SQLite file cannot have: write "
+               "sqlite:///path/of/the/file.db";
+    if (*path != '/' || path[strlen(path) - 1] == '/')
+        return "does not have the absolute path of a file: write "
+               "sqlite:///path/of/the/file.db";
+    return NULL;
+}
+
 static const char *wrong_database(const char *text)
 {
     const char *rest = strstr(text, "://"), *at, *colon;
 
     if (wrong_line(text))
         return wrong_line(text);
+    if (strncmp(text, "sqlite:", 7) == 0)
+        return wrong_file(strncmp(text, "sqlite://", 9) == 0 ? text + 9 : "");
     if (strncmp(text, "postgresql://", 13) != 0 &&
         strncmp(text, "postgres://", 11) != 0)
         return "is not the URI of a database: write "
-               "postgresql://user@host/database";
+               "postgresql://user@host/database or "
+               "sqlite:///path/of/the/file.db";
     rest += 3;
     at = memchr(rest, '@', strcspn(rest, "/?"));
     colon = at ? memchr(rest, ':', (size_t)(at - rest)) : NULL;
@@ -184,7 +198,10 @@ static const struct conf_key relay_keys[] = {
         "`postgresql://relay@db.example/app`, or "
         "`postgresql:///?service=app` for a section of pg_service.conf. "
         "Unless it says `sslmode`, the server's certificate and name are "
-        "verified (`verify-full`), except on a loopback address or a socket",
+        "verified (`verify-full`), except on a loopback address or a socket. "
+        "`sqlite:///var/lib/app/app.db` is a file of SQLite on this machine, "
+        "with an absolute path; `grapnel-outbox` needs write permission for "
+        "the file and its folder",
         .check = wrong_database, .flags = CONF_REQUIRED, .form = "URI"),
     KEY(path, relay, password_file, "password_file", NULL,
         "a file with the password; it is read for each connection"),
@@ -245,6 +262,33 @@ const struct conf_section settings_relay_section = {
     .keys = relay_keys,
 };
 
+/* What a file of SQLite does not have. */
+static void check_file(struct conf *c, const struct settings *s, size_t i)
+{
+    const struct relay *r = &s->relays[i];
+
+    if (strchr(r->table, '.'))
+        conf_error_at(c, r->table,
+                      "a SQLite file has no schemas: write the name of the "
+                      "table alone");
+    if (r->password_file)
+        conf_error_at(c, r->password_file,
+                      "a SQLite file has no password: remove `password_file`");
+    /* Its rows are not locked while they are taken, so both relays would send all of them. */
+    for (size_t k = 0; k < i; k++) {
+        const struct relay *other = &s->relays[k];
+
+        if (other->database && strcmp(other->database, r->database) == 0 &&
+            strcasecmp(other->table, r->table) == 0 &&
+            (!other->where || !r->where || strcmp(other->where, r->where) == 0))
+            conf_error_at(c, r->database,
+                          "relay %s reads the same table, so each row would be "
+                          "sent twice: remove one of them, or set `where` of "
+                          "both to different rows",
+                          other->name ? other->name : "");
+    }
+}
+
 void settings_check_relays(struct conf *c, const struct settings *s)
 {
     for (size_t i = 0; i < s->relay_count; i++) {
@@ -263,6 +307,8 @@ void settings_check_relays(struct conf *c, const struct settings *s)
                           "there are too many relays: at most %d are allowed; "
                           "one relay can read a view of several tables",
                           RELAYS_MAX);
+        if (r->database && r->table && relay_kind(r) == RELAY_SQLITE)
+            check_file(c, s, i);
         if (r->may_name_urls.count && !r->endpoint && !r->columns.endpoint)
             conf_error_at(c, r->may_name_urls.items[0],
                           "rows that name a URL need an endpoint, whose "

@@ -26,6 +26,12 @@ const struct producer *settings_producer(const struct settings *s,
     return NULL;
 }
 
+enum relay_kind relay_kind(const struct relay *r)
+{
+    return strncmp(r->database, "sqlite:", 7) == 0 ? RELAY_SQLITE
+                                                   : RELAY_POSTGRES;
+}
+
 const struct relay *settings_relay(const struct settings *s, const char *name)
 {
     for (size_t i = 0; i < s->relay_count; i++)

@@ -1,8 +1,9 @@
 /* driver: finds the driver of a relay's database. */
 #include "driver.h"
+#include "settings.h"
 
 const struct driver_ops *driver_of(const struct relay *relay)
 {
-    (void)relay; /* the settings permit the URIs of PostgreSQL only */
-    return &postgres_driver;
+    return relay_kind(relay) == RELAY_SQLITE ? &sqlite_driver
+                                             : &postgres_driver;
 }

@@ -1,6 +1,9 @@
 /* driver: what each kind of database does for a relay: it takes new rows of a table in batches, in
  * a transaction that stays open until the caller has stored them, and then commits it.
  *
+ * SQLite has no such transaction, because the application's writers would wait for it: its rows are
+ * read, and marked when the caller has stored them. "Open transaction" means such rows, too.
+ *
  * All functions may block up to the time limits below. So only the thread of a relay (relay.c) calls
  * them, one at a time; `grapnel outbox check` calls check(). They own nothing of the caller's. After
  * a crash, or a lost connection, the database rolls back what was not committed: the same rows are
@@ -166,7 +169,7 @@ struct driver_ops {
     void (*check)(const struct relay *relay, driver_finding *found, void *self);
 };
 
-extern const struct driver_ops postgres_driver;
+extern const struct driver_ops postgres_driver, sqlite_driver;
 /* The driver of the database that the relay names. */
 const struct driver_ops *driver_of(const struct relay *relay);
 

@@ -625,7 +625,10 @@ static void errors_of_an_included_file_name_it(void **state)
 #define ENDPOINT(more) "endpoints: [{name: e, " more "}]\n"
 #define URL(url)       ENDPOINT("url: '" url "'")
 #define REACH(more)    ENDPOINT("url: 'http://a', " more)
-#define POLICY(more)   "retry_policies: [{name: p, " more "}]\n"
+#define RELAY(x)       "outbox: [{name: a, database: " x "}]"
+#define RELAYS(x, y) \
+    "outbox: [{name: a, database: " x "}, {name: b, database: " y "}]"
+#define POLICY(more) "retry_policies: [{name: p, " more "}]\n"
 
 static const struct {
     const char *text, *error;
@@ -926,6 +929,16 @@ static const struct {
     {"notifiers: [{name: ops, email: {server: x, from: a@b, to: c@d}}]",
      "is not the address of a mail server"},
     {"console: {token: x}", "did you mean tokens"},
+    {RELAY("redis://h/1"), "is not the URI of a database"},
+    {RELAY("postgresql://u:secret@h/app"), "set `password_file`"},
+    {RELAY("sqlite:app.db"), "absolute path of a file"},
+    {RELAY("sqlite://app.db"), "absolute path of a file"},
+    {RELAY("sqlite:///var/lib/app/"), "absolute path of a file"},
+    {RELAY("sqlite:///app.db?mode=ro"), "has options"},
+    {RELAY("sqlite:///app.db, table: main.out"), "has no schemas"},
+    {RELAY("sqlite:///app.db, password_file: p"), "has no password"},
+    {RELAYS("sqlite:///app.db", "sqlite:///app.db, where: x = 1"),
+     "relay a reads the same table"},
     {"endpoint: []", "unknown key (did you mean endpoints?)"},
     {"run_dir: /123456789/123456789/123456789/123456789/123456789/123456789/"
      "123456789/123456789x",
@@ -958,6 +971,10 @@ static void possible_settings_are_accepted(void **state)
         "shutdown_grace: 0s",
         CUSTOM("header: X, signed: '{body}', time: {from: 'json:/t',"
                " unit: ms}"),
+        RELAYS("sqlite:////var/lib/app.db", "sqlite:///app.db"),
+        RELAYS("sqlite:///app.db, where: x = 1",
+               "sqlite:///app.db, where: x > 1"),
+        RELAYS("sqlite:///app.db", "sqlite:///app.db, table: other"),
     };
 
     (void)state;
