@@ -399,7 +399,7 @@ static void send_again(struct outbox *o, int64_t archived, const char *id)
                              .event_id = id,
                              .new_id = "",
                              .endpoint = "",
-                             .who = "the row was reset"};
+                             .who = "a reset of its row"};
 
     replay_put(&o->archive, &row);
     log_info(id, "a row was reset; its event is sent again");

@@ -10,7 +10,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from guide import Guide
 from postgres import Postgres, programs
-from rig import BUILD, ROOT, RigTest, is_signed, main, wait_for
+from rig import BUILD, ROOT, SIGNING_SECRET, RigTest, is_signed, main, program, wait_for
 
 
 @unittest.skipUnless(programs(), "PostgreSQL is not installed")
@@ -74,8 +74,23 @@ class Outbox(RigTest):
         first = wait_for(lambda: [r for r in rig.receiver.requests("/hooks")
                                   if b"4200" in r.body][1:])
         self.assertEqual([r.id for r in first], [request.id])
+        self.shown_settings_are_valid(guide)
         guide.run("Undo")
         guide.finish()
+
+    def shown_settings_are_valid(self, guide):
+        """Those that the guide shows, and does not write."""
+        rig, shown = self.pipeline, self.pipeline.folder / "shown.yaml"
+        for name in ("customers", "db"):
+            (rig.folder / "secrets" / name).write_text(SIGNING_SECRET)
+        blocks = [b for b in guide.blocks if b.language == "yaml" and not b.says]
+        self.assertEqual(len(blocks), 2)
+        for block in blocks:
+            shown.write_text(f"state_dir: {rig.state_dir}\nrun_dir: {rig.run_dir}\n"
+                             f"ingress: {{listen: 127.0.0.1:{rig.ingress_port}}}\n"
+                             + guide.text(block.text))
+            done = rig.run(program("grapnel"), "check", "-c", shown)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_an_existing_outbox_is_moved(self):
         """Rows in every state are there before: only those are sent that the old worker had not
