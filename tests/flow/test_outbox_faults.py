@@ -5,7 +5,6 @@ What `grapnel outbox check` and `outbox status` say about it is here, too.
 
 import pathlib
 import sys
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
@@ -432,4 +431,4 @@ class Commands(Troubled):
 
 if programs():
     prepare()
-main(at_once=4)
+main(at_once=6)

@@ -1,5 +1,6 @@
 """A PostgreSQL server of a test's own, on a Unix socket in a temporary folder."""
 import atexit
+import contextlib
 import os
 import pathlib
 import pwd
@@ -7,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 
 from rig import SLOW, die_with_parent, wait_for
 
@@ -79,13 +81,13 @@ def prepare():
 
 
 class Session:
-    """A connection that stays open: psql, which is told what to do."""
+    """A connection that stays open: psql, which is told what to do. `strict`: an error ends it."""
 
-    def __init__(self, server):
+    def __init__(self, server, strict=False):
         self.child = subprocess.Popen(
-            [*server.psql_command(), "-f", "-"], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            preexec_fn=die_with_parent)
+            [*server.psql_command(), "-v", f"ON_ERROR_STOP={int(strict)}", "-f", "-"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, preexec_fn=die_with_parent)
 
     def do(self, sql):
         """Returns what it printed; waits until the server has done it."""
@@ -99,7 +101,8 @@ class Session:
         raise AssertionError(f"psql ended: {lines}")
 
     def close(self):
-        self.child.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.child.stdin.close()
         self.child.stdout.close()
         self.child.wait()
 
@@ -112,6 +115,8 @@ class Postgres:
         self.folder = new_folder()
         self.data = self.folder / "data"
         self.child = None
+        self.asking = None  # the session of sql(): a psql for each would cost more
+        self.lock = threading.Lock()
         command = ["cp", "-r", str(prepare()), str(self.data)]
         if copy_of:
             command = [str(self.bin / "pg_basebackup"), "-D", str(self.data), "-R",
@@ -126,8 +131,7 @@ class Postgres:
         return f"postgresql://app@/postgres?host={self.folder}"
 
     def psql_command(self):
-        return ["psql", "-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=0",
-                self.uri]
+        return ["psql", "-X", "-q", "-t", "-A", self.uri]
 
     def start(self, **options):
         with open(self.folder / "log", "ab") as log:
@@ -145,8 +149,15 @@ class Postgres:
         return subprocess.run([*self.psql_command(), "-c", "SELECT 1"],
                               capture_output=True).returncode == 0
 
+    def hang_up(self):
+        if self.asking:
+            self.asking.close()
+        self.asking = None
+
     def kill(self):
         """kill -9 of the server; its processes end when they notice."""
+        with self.lock:
+            self.hang_up()
         self.child.kill()
         self.child.wait()
 
@@ -159,6 +170,7 @@ class Postgres:
         return self.start(**options)
 
     def close(self):
+        self.hang_up()
         if self.child and self.child.poll() is None:
             self.child.send_signal(signal.SIGQUIT)  # its data is removed anyway
             try:
@@ -171,11 +183,14 @@ class Postgres:
         return Session(self)
 
     def sql(self, text):
-        """Lines that it printed."""
-        done = subprocess.run([*self.psql_command(), "-v", "ON_ERROR_STOP=1",
-                               "-c", text], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()
+        """Lines that it printed. Each statement is a transaction."""
+        with self.lock:
+            self.asking = self.asking or Session(self, strict=True)
+            try:
+                return self.asking.do(text).splitlines()
+            except (AssertionError, BrokenPipeError) as error:
+                self.hang_up()
+                raise AssertionError(f"{text}: {error}") from None
 
     def make_table(self):
         self.sql(TABLE)
