@@ -1,5 +1,6 @@
 /* settings_outbox: the section `outbox`: tables of applications whose rows become events. */
 #include "named_url.h"
+#include "relay_uri.h"
 #include "settings_types.h"
 #include <ctype.h>
 #include <string.h>
@@ -22,18 +23,29 @@ static const char *wrong_file(const char *path)
     return NULL;
 }
 
+static const char *wrong_mysql(const char *text)
+{
+    struct relay_uri u;
+    const char *why = relay_uri_parse(&u, text);
+
+    relay_uri_fini(&u);
+    return why;
+}
+
 static const char *wrong_database(const char *text)
 {
     const char *rest = strstr(text, "://"), *at, *colon;
+    bool mysql = strncmp(text, "mysql://", 8) == 0 ||
+                 strncmp(text, "mariadb://", 10) == 0;
 
     if (wrong_line(text))
         return wrong_line(text);
     if (strncmp(text, "sqlite:", 7) == 0)
         return wrong_file(strncmp(text, "sqlite://", 9) == 0 ? text + 9 : "");
-    if (strncmp(text, "postgresql://", 13) != 0 &&
+    if (!mysql && strncmp(text, "postgresql://", 13) != 0 &&
         strncmp(text, "postgres://", 11) != 0)
         return "is not the URI of a database: write "
-               "postgresql://user@host/database or "
+               "postgresql://user@host/database, mysql://user@host/database or "
                "sqlite:///path/of/the/file.db";
     rest += 3;
     at = memchr(rest, '@', strcspn(rest, "/?"));
@@ -41,7 +53,7 @@ static const char *wrong_database(const char *text)
     if (colon || strcasestr(rest, "password="))
         return "has a password in it: write the password to a file, and set "
                "`password_file`";
-    return NULL;
+    return mysql ? wrong_mysql(text) : NULL;
 }
 
 static const char *wrong_column(const char *text)
@@ -199,6 +211,10 @@ static const struct conf_key relay_keys[] = {
         "`postgresql:///?service=app` for a section of pg_service.conf. "
         "Unless it says `sslmode`, the server's certificate and name are "
         "verified (`verify-full`), except on a loopback address or a socket. "
+        "`mysql://relay@db.example/app` is MariaDB (10.6 or later) or MySQL "
+        "(8.0.1 or later); a server on another machine needs TLS, and its "
+        "certificate and name are verified. `?socket=PATH` names a socket, "
+        "`?ssl_ca=FILE` the certificates that may sign the server's. "
         "`sqlite:///var/lib/app/app.db` is a file of SQLite on this machine, "
         "with an absolute path; `grapnel-outbox` needs write permission for "
         "the file and its folder",

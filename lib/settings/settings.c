@@ -29,7 +29,10 @@ const struct producer *settings_producer(const struct settings *s,
 enum relay_kind relay_kind(const struct relay *r)
 {
     return strncmp(r->database, "sqlite:", 7) == 0 ? RELAY_SQLITE
-                                                   : RELAY_POSTGRES;
+           : strncmp(r->database, "mysql:", 6) == 0 ||
+                   strncmp(r->database, "mariadb:", 8) == 0
+               ? RELAY_MARIADB
+               : RELAY_POSTGRES;
 }
 
 const struct relay *settings_relay(const struct settings *s, const char *name)

@@ -224,7 +224,7 @@ struct relay {
 enum { RELAYS_MAX = 8 };
 
 /* The kind of the relay's database, as its URI says. */
-enum relay_kind { RELAY_POSTGRES, RELAY_SQLITE };
+enum relay_kind { RELAY_POSTGRES, RELAY_SQLITE, RELAY_MARIADB };
 enum relay_kind relay_kind(const struct relay *r);
 
 enum { AUDIT_KEY_MIN_BYTES = 32 };

@@ -4,6 +4,10 @@
 
 const struct driver_ops *driver_of(const struct relay *relay)
 {
-    return relay_kind(relay) == RELAY_SQLITE ? &sqlite_driver
-                                             : &postgres_driver;
+    static const struct driver_ops *const drivers[] = {
+        [RELAY_POSTGRES] = &postgres_driver,
+        [RELAY_SQLITE] = &sqlite_driver,
+        [RELAY_MARIADB] = &mariadb_driver};
+
+    return drivers[relay_kind(relay)];
 }

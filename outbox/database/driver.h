@@ -169,7 +169,7 @@ struct driver_ops {
     void (*check)(const struct relay *relay, driver_finding *found, void *self);
 };
 
-extern const struct driver_ops postgres_driver, sqlite_driver;
+extern const struct driver_ops postgres_driver, sqlite_driver, mariadb_driver;
 /* The driver of the database that the relay names. */
 const struct driver_ops *driver_of(const struct relay *relay);
 

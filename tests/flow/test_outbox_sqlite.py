@@ -181,23 +181,6 @@ class OutboxSqlite(relay_cases.RelayCases):
         holder.kill()
         self.all_arrive(rig, ["row-1", "row-2", "row-3"])
 
-    def test_the_application_does_not_wait_for_our_disk(self):
-        """outbox cannot commit its own file; the application's is not locked meanwhile."""
-        rig = self.pipeline()
-        self.insert(1, 1)
-        self.all_arrive(rig, ["row-1"])
-        path = rig.state_dir / "outbox.db"
-        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as ours:
-            ours.execute("BEGIN IMMEDIATE")
-            self.insert(2, 2)
-            end = time.monotonic() + 1
-            while time.monotonic() < end:  # any failure would be an exception
-                self.db.sql("UPDATE webhook_outbox SET target_url = NULL "
-                            "WHERE id = 'row-1'", timeout=0)
-            self.assertEqual(self.statuses(), {"SUCCESS": 1, "NOT_CALLED": 1})
-            ours.execute("ROLLBACK")
-        self.all_arrive(rig, ["row-1", "row-2"])
-
     def test_checkpoints_are_the_applications(self):
         """We hold no snapshot that keeps its WAL from starting again, and make no checkpoint."""
         rig = self.pipeline()

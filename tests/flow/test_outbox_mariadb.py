@@ -1,0 +1,207 @@
+"""grapnel-outbox makes events of the rows of a MariaDB table. P1, P2."""
+
+import contextlib
+import pathlib
+import sqlite3
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from mariadb import MariaDB, programs
+import relay_cases
+from rig import main, wait_for
+
+
+@unittest.skipUnless(programs(), "MariaDB is not installed")
+class OutboxMariadb(relay_cases.RelayCases):
+    """One server for all tests; each has a database of its own."""
+    count = 0
+
+    @classmethod
+    def setUpClass(cls):
+        cls.db = MariaDB()
+        cls.addClassCleanup(cls.db.close)
+        cls.db.start()
+
+    def setUp(self):
+        OutboxMariadb.count += 1
+        self.db.use(f"app{OutboxMariadb.count}")
+        self.addCleanup(self.db.drop)
+
+    def database_is_killed(self):
+        self.db.restart()
+
+    kills = (database_is_killed,)
+
+    # what is made of a row
+
+    def test_ids_and_times_of_other_types(self):
+        tables = {
+            "numbers": "id BIGINT AUTO_INCREMENT PRIMARY KEY, payload BLOB, "
+                       "last_attempt_at BIGINT",
+            "bytes": "id BINARY(4) PRIMARY KEY, payload JSON, "
+                     "last_attempt_at TIMESTAMP NULL",
+            "uuids": "id UUID PRIMARY KEY DEFAULT UUID(), payload TEXT, "
+                     "last_attempt_at DATETIME",
+            "latin": "id CHAR(20) CHARACTER SET latin1 PRIMARY KEY, payload TEXT "
+                     "CHARACTER SET latin1, last_attempt_at INT"}
+        for name, columns in tables.items():
+            self.db.sql(f"CREATE TABLE {name} ({columns}, status ENUM('NOT_CALLED', "
+                        "'PENDING_RETRY', 'SUCCESS', 'FAILED_PERMANENTLY') NOT NULL "
+                        "DEFAULT 'NOT_CALLED', error_message VARCHAR(10))")
+        rig = self.rig({"outbox": [
+            {"name": name, "database": self.db.uri, "retry_policy": "default",
+             "table": name, "poll": "200ms"} for name in tables]})
+        rig.add("outbox")
+        rig.start()
+        self.db.sql("INSERT INTO numbers (payload) VALUES ('{}'), ('[1]'), (NULL); "
+                    "INSERT INTO bytes (id, payload) VALUES (X'00ff2710', '1'); "
+                    "INSERT INTO uuids (payload) VALUES ('2'); "
+                    "INSERT INTO latin (id, payload) VALUES ('größe', 'ü')")
+        requests = rig.receiver.wait(count=5)
+        self.assertEqual({r.body for r in requests},
+                         {b"{}", b"[1]", b"1", b"2", "ü".encode()})
+        for name in tables:
+            wait_for(lambda: {s for s, in self.db.sql(
+                f"SELECT status FROM {name} WHERE payload IS NOT NULL")} ==
+                {"SUCCESS"}, what=f"the rows of {name}")
+        wait_for(lambda: self.db.sql("SELECT status, error_message FROM numbers "
+                                     "WHERE payload IS NULL") ==
+                 [("FAILED_PERMANENTLY", "the payloa")])
+        ids = {(r["source"], r["provider_id"]) for r in rig.rows(
+            "sequencer", "SELECT source, provider_id FROM events")}
+        uuid, = self.db.sql("SELECT id FROM uuids")[0]
+        self.assertEqual(ids, {("numbers", "1"), ("numbers", "2"),
+                               ("bytes", "00FF2710"), ("uuids", uuid),
+                               ("latin", "größe")})
+        milliseconds, = self.db.sql("SELECT last_attempt_at FROM numbers "
+                                    "WHERE id = 1")[0]
+        self.assertLess(abs(int(milliseconds) / 1000 - time.time()), 600)
+        for name in ("bytes", "uuids"):
+            self.assertEqual(self.db.sql(
+                f"SELECT abs(TIMESTAMPDIFF(SECOND, last_attempt_at, NOW())) < 600 "
+                f"FROM {name}"), [("1",)])
+
+    def test_large_payloads_are_taken_in_parts(self):
+        """More than a batch has, and more than the server's packet."""
+        rig = self.pipeline(start=False, config={"ingress": {"max_body": "2MiB"}})
+        rows = [f"row-{i:02}" for i in range(18)]
+        self.db.sql("INSERT INTO webhook_outbox (id, payload) VALUES " + ", ".join(
+            f"('{r}', CONCAT('\"', REPEAT('x', 1000000), '\"'))" for r in rows))
+        rig.start()
+        self.all_arrive(rig, rows)
+
+    # locks
+
+    def test_locked_rows_do_not_stop_the_others(self):
+        rig = self.pipeline(start=False)
+        self.insert(1, 5)
+        writer = self.db.writer()
+        self.addCleanup(writer.close)
+        writer.do("UPDATE webhook_outbox SET target_url = NULL WHERE id = 'row-2'; "
+                  "INSERT INTO webhook_outbox (id, payload) VALUES ('late', '1')")
+        rig.start()
+        rig.receiver.wait(count=4)
+        wait_for(lambda: self.statuses() == {"SUCCESS": 4, "NOT_CALLED": 1})
+        writer.commit()
+        self.all_arrive(rig, ["late", *(f"row-{i}" for i in range(1, 6))])
+
+    def test_the_application_does_not_wait_for_our_disk(self):
+        """outbox cannot commit its own file, while it has taken a row; others can be written."""
+        rig = self.pipeline()
+        self.insert(1, 1)
+        self.all_arrive(rig, ["row-1"])
+        writer = self.db.writer()
+        self.addCleanup(writer.close)
+        with contextlib.closing(sqlite3.connect(rig.state_dir / "outbox.db",
+                                                isolation_level=None)) as ours:
+            # The relay's next statement waits in the server; then its loop waits for us.
+            writer.tell("LOCK TABLES webhook_outbox WRITE")
+            waits = ("SELECT count(*) FROM information_schema.PROCESSLIST WHERE "
+                     "STATE LIKE 'Waiting for table metadata lock'")
+            wait_for(lambda: self.db.sql(waits) == [("1",)])
+            ours.execute("BEGIN IMMEDIATE")
+            writer.tell("INSERT INTO webhook_outbox (id, payload) VALUES ('row-5', '5'); "
+                        "UNLOCK TABLES")
+            taken = ("SELECT count(*) FROM information_schema.INNODB_TRX WHERE "
+                     "trx_rows_locked > 0")
+            wait_for(lambda: self.db.sql(taken) == [("1",)])
+            self.db.sql("SET innodb_lock_wait_timeout = 0; "
+                        "INSERT INTO webhook_outbox (id, payload) VALUES "
+                        "('row-4', '4'), ('row-6', '6'); "
+                        "UPDATE webhook_outbox SET target_url = NULL "
+                        "WHERE id IN ('row-1', 'row-4')")
+            self.assertEqual(self.db.sql(taken), [("1",)])
+            ours.execute("ROLLBACK")
+        self.all_arrive(rig, ["row-1", "row-4", "row-5", "row-6"])
+
+    # the database
+
+    def test_the_database_is_away_and_comes_back(self):
+        rig = self.pipeline()
+        self.insert(1, 3)
+        rig.receiver.wait(count=3)
+        self.db.kill()
+        wait_for(lambda: "the database of a relay cannot be used" in
+                 rig["outbox"].log())
+        self.db.start()
+        self.insert(4, 6)
+        self.all_arrive(rig, [f"row-{i}" for i in range(1, 7)])
+
+    def test_old_rows_are_not_read(self):
+        """The statement that takes rows finds them by the index, as EXPLAIN shows."""
+        self.db.sql("INSERT INTO webhook_outbox (id, payload, status) SELECT "
+                    "CONCAT('old-', seq), '{}', 'SUCCESS' FROM seq_1_to_200000")
+        rig = self.pipeline()
+        slow = self.db.folder / "slow"
+        self.db.sql("SET GLOBAL log_slow_verbosity = 'explain', GLOBAL "
+                    "long_query_time = 0, GLOBAL slow_query_log = ON")
+        self.addCleanup(self.db.sql, "SET GLOBAL slow_query_log = OFF")
+        rig["outbox"].restart()
+        self.insert(1, 10)
+        rig.receiver.wait(count=10)
+        plans = [entry for entry in slow.read_text().split("# User@Host")
+                 if "SKIP LOCKED" in entry]
+        self.assertTrue(plans)
+        for plan in plans:
+            self.assertIn("\twebhook_outbox\tref\twebhook_outbox_new\twebhook_outbox_new\t",
+                          plan)
+            self.assertNotIn("filesort", plan)
+        done = rig.cli_text("outbox", "check")
+        self.assertNotIn("index", done.stdout)
+        self.db.sql("DROP INDEX webhook_outbox_new ON webhook_outbox")
+        self.assertIn("no index finds new rows", rig.cli_text("outbox", "check").stdout)
+
+    def test_init_prints_all_that_a_relay_needs(self):
+        """Its user may do only this; the SQL can be run again. The server becomes read-only."""
+        self.db.sql("DROP TABLE webhook_outbox; CREATE USER relay IDENTIFIED BY 'it''s'; "
+                    "CREATE TABLE secret (x INT)")
+        self.addCleanup(self.db.sql, "DROP USER relay", database=False)
+        password = self.db.folder / "password"
+        password.write_text("it's\n")
+        rig = self.pipeline(start=False,
+                            database=self.db.uri.replace("root@", "relay@"),
+                            password_file=str(password), table="out",
+                            columns={"event_id": "event", "type": "kind"})
+        done = rig.cli_text("outbox", "init")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for _ in range(2):
+            self.db.sql(done.stdout)
+        rig.start()
+        self.db.sql("INSERT INTO `out` (id, payload) VALUES ('a', '{}')")
+        wait_for(lambda: self.db.sql("SELECT status FROM `out`") == [("SUCCESS",)])
+        event, = self.events(rig).values()
+        self.assertEqual(self.db.sql("SELECT event FROM `out`"), [(event,)])
+        grants = [g for g, in self.db.sql("SHOW GRANTS FOR relay")][1:]
+        self.assertEqual(len(grants), 1)
+        self.assertIn("GRANT SELECT, UPDATE ON", grants[0])
+        self.db.sql("SET GLOBAL read_only = ON")
+        self.addCleanup(self.db.sql, "SET GLOBAL read_only = OFF")
+        self.db.sql("INSERT INTO `out` (id, payload) VALUES ('b', '{}')")
+        wait_for(lambda: "--read-only" in rig["outbox"].log())
+        self.db.sql("SET GLOBAL read_only = OFF")
+        rig.receiver.wait(count=2)
+
+
+main()
