@@ -95,6 +95,7 @@ static const struct control_command commands[] = {
     {&command_alert_silence, silences_begin},
     {&command_alert_unsilence, silences_end},
     {&command_series, console_ask_series},
+    {&command_console_link, console_make_link},
     {0},
 };
 

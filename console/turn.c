@@ -4,10 +4,15 @@
 #include "authorization.h"
 #include "clock.h"
 #include "console.h"
+#include "json_text.h"
 #include "log.h"
 #include "monitors.h"
+#include "sessions.h"
+#include "sign_in.h"
+#include "static_pages.h"
 #include <czmq.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     LOOK_MS = 1000,
@@ -227,10 +232,10 @@ static void page(struct console *c, struct web_request *r)
         buf_puts(&r->text, "{\"status\":\"ok\"}\n");
     } else if (strcmp(path, "/api/alerts") == 0) {
         page_alerts(c, r);
-    } else {
+    } else if (!static_pages_take(c->daemon.settings->console.pages, r)) {
         web_fail(r, WEB_NO_ROUTE, NULL,
-                 "not found; there are /metrics, /healthz, /api/alerts and "
-                 "/api/v1");
+                 "not found; there are pages at /, and /metrics, /healthz, "
+                 "/api/alerts and /api/v1");
     }
 }
 
@@ -268,6 +273,24 @@ json_t *console_ask_series(void *self, json_t *args, char why[200])
     struct console *c = self;
 
     return series_store_ask(c->series, args, c->daemon.loop.now_ms, why);
+}
+
+json_t *console_make_link(void *self, json_t *args, char why[200])
+{
+    struct console *c = self;
+    const char *name = json_string_value(json_object_get(args, "role"));
+    enum role role = ROLE_ADMIN;
+    char *url;
+    json_t *reply;
+
+    (void)why;
+    while (name && strcmp(role_name(role), name) != 0)
+        role--;
+    url = sign_in_link(c->api, role, control_actor(c->daemon.control));
+    reply = json_pack("{s:s,s:o}", "url", url, "expires_at",
+                      json_time(c->daemon.loop.now_ms + LINK_LIFE_MS));
+    free(url);
+    return reply;
 }
 
 /* `grapnel trace` asks every process; the console knows nothing of events. */

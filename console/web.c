@@ -299,6 +299,7 @@ void web_fail(struct web_request *r, enum web_error e, const char *field,
     json_decref(doc);
     r->status = facts->status;
     r->type = "application/json; charset=utf-8";
+    r->cache = "no-store";
     r->stream = NULL;
     buf_reset(&r->text);
     buf_puts(&r->text, text);
@@ -390,7 +391,7 @@ static enum MHD_Result send_response(struct web *w, struct MHD_Connection *c,
     if (!m)
         return MHD_NO;
     MHD_add_response_header(m, "Content-Type", r->type);
-    MHD_add_response_header(m, "Cache-Control", "no-store");
+    MHD_add_response_header(m, "Cache-Control", r->cache);
     MHD_add_response_header(m, "X-Content-Type-Options", "nosniff");
     MHD_add_response_header(m, "Referrer-Policy", "no-referrer");
     MHD_add_response_header(m, "X-Request-Id", r->id);
@@ -425,6 +426,7 @@ static void *on_line(void *cls, const char *uri, struct MHD_Connection *c)
     r->raw_url_bytes = uri ? strlen(uri) : 0;
     r->status = MHD_HTTP_OK;
     r->type = "application/json; charset=utf-8";
+    r->cache = "no-store";
     memcpy(r->remote, r->client->remote, sizeof r->remote);
     memcpy(r->id, "req_", 4);
     ulid_next(&w->ids, w->now_ms, r->id + 4);

@@ -34,7 +34,7 @@ struct MHD_Connection;
 enum {
     WEB_CONNECTIONS_MAX = 256,
     WEB_BODY_MAX_BYTES = 64 * 1024,
-    WEB_HEADERS_MAX = 6, /* of a response, beside the usual ones */
+    WEB_HEADERS_MAX = 12, /* of a response, beside the usual ones */
     WEB_REQUEST_ID_BYTES = 4 + ULID_BYTES,
 };
 
@@ -57,9 +57,10 @@ struct web_request {
     char id[WEB_REQUEST_ID_BYTES + 1]; /* "req_" and a ULID */
     void *self;                        /* the callee's */
 
-    unsigned status;  /* 200 */
-    const char *type; /* static; JSON */
-    struct buf text;  /* the body, unless it is a stream */
+    unsigned status;   /* 200 */
+    const char *type;  /* static; JSON */
+    const char *cache; /* Cache-Control; static; no-store */
+    struct buf text;   /* the body, unless it is a stream */
     struct {
         const char *name; /* static */
         char *value;      /* owned */

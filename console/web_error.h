@@ -14,6 +14,9 @@
     E(ROLE, 403, "role", "the token's role is too low for this request")       \
     E(CROSS_SITE, 403, "cross_site",                                           \
       "a page of another site made a browser send this change")                \
+    E(CSRF, 403, "csrf",                                                       \
+      "a change with the cookie of the console's pages lacks their header "    \
+      "`Grapnel-Csrf`")                                                        \
     E(NO_TOKENS, 403, "no_tokens", "`/api/alerts`: console.tokens is empty")   \
     E(NO_ROUTE, 404, "no_route", "there is no such path")                      \
     E(NOT_FOUND, 404, "not_found", "what the path names does not exist")       \

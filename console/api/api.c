@@ -40,6 +40,7 @@ struct api *api_open(struct daemon *daemon, struct live *live)
     a->failures = failures_new();
     a->tokens = token_cache_new();
     a->tenants = tenant_limits_new();
+    a->sessions = sessions_open();
     TAILQ_INIT(&a->all);
     TAILQ_INIT(&a->ready);
     return a;
@@ -54,6 +55,7 @@ void api_close(struct api *a)
     failures_free(a->failures);
     token_cache_free(a->tokens);
     tenant_limits_free(a->tenants);
+    sessions_close(a->sessions);
     free(a);
 }
 
@@ -386,18 +388,18 @@ static bool is_json(const char *type)
            strncasecmp(type, "application/json", n) == 0;
 }
 
-static bool is_read(const struct web_request *w)
+bool api_is_read(const struct web_request *w)
 {
     return strcmp(w->method, "GET") == 0 || strcmp(w->method, "HEAD") == 0;
 }
 
 static bool has_body(const struct web_request *w)
 {
-    return !is_read(w) && strcmp(w->method, "DELETE") != 0;
+    return !api_is_read(w) && strcmp(w->method, "DELETE") != 0;
 }
 
 /* A page of another site can make a browser send a request, but cannot hide where it is from. */
-static bool is_cross_site(const struct web_request *w)
+bool api_is_cross_site(const struct web_request *w)
 {
     int count;
     const char *site = web_header(w, "Sec-Fetch-Site", &count), *host;
@@ -413,14 +415,13 @@ static bool is_cross_site(const struct web_request *w)
     return count > 1 || !host || !web_same_origin(origin, host);
 }
 
-/* Whether a change may come from here, in this form. */
-static bool change_is_fine(struct api_request *r)
+bool api_change_is_fine(struct api_request *r)
 {
     const struct web_request *w = r->web;
     int count;
     const char *type = web_header(w, "Content-Type", &count);
 
-    if (is_cross_site(w)) {
+    if (api_is_cross_site(w)) {
         api_fail(r, WEB_CROSS_SITE, NULL,
                  "this change was sent by a page of another site");
         return false;
@@ -433,11 +434,7 @@ static bool change_is_fine(struct api_request *r)
     return true;
 }
 
-/* The token is known: finds the command and its arguments, and starts it. */
-static void start(struct api_request *r);
-
-/* This address sent too many wrong ones; false: it did not. */
-static bool refuse_address(struct api_request *r)
+bool api_refuse_address(struct api_request *r)
 {
     int refuse_s = failures_refuse_s(r->api->failures, r->web->remote,
                                      mono_ms());
@@ -455,13 +452,19 @@ static bool refuse_address(struct api_request *r)
 
 void api_refuse_token(struct api_request *r)
 {
+    if (r->session)
+        sign_in_lost(r);
     api_fail(r, WEB_UNAUTHORIZED, NULL,
              "the token is unknown, or it was revoked or has expired");
 }
 
-static void refuse_wrong(struct api_request *r)
+void api_refuse_wrong(struct api_request *r)
 {
-    if (refuse_address(r))
+    if (r->session) { /* nobody guessed */
+        api_refuse_token(r);
+        return;
+    }
+    if (api_refuse_address(r))
         return;
     failures_add(r->api->failures, r->web->remote, mono_ms());
     api_refuse_token(r);
@@ -469,7 +472,7 @@ static void refuse_wrong(struct api_request *r)
 
 static void refuse_missing(struct api_request *r)
 {
-    if (refuse_address(r))
+    if (api_refuse_address(r))
         return;
     api_fail(r, WEB_UNAUTHORIZED, NULL,
              "send the header Authorization: Bearer TOKEN; `grapnel tokens "
@@ -479,11 +482,11 @@ static void refuse_missing(struct api_request *r)
 
 /* Whether the sequencer may be asked for this token. From an address that sent many wrong ones, which
  * may be the proxy of everybody, only so often for tokens that were never right. */
-static bool may_ask(struct api_request *r, const char *digest)
+static bool may_ask(struct api_request *r)
 {
     int64_t now_us = mono_us();
 
-    if (token_cache_knew(r->api->tokens, digest) ||
+    if (r->session || token_cache_knew(r->api->tokens, r->digest) ||
         !failures_refuse_s(r->api->failures, r->web->remote, mono_ms()))
         return true;
     if (!bucket_has(&r->api->guesses, SECOND_MS * 1000, now_us))
@@ -494,54 +497,62 @@ static bool may_ask(struct api_request *r, const char *digest)
 
 static void token_checked(struct api_request *r)
 {
-    char digest[TOKEN_DIGEST_BYTES + 1];
-    const char *token = bearer_token(
-        web_header(r->web, "Authorization", &(int){0}));
     bool known;
 
     if (!api_answered(r, 0))
         return;
     known = token_of_store(api_reply(r, 0), &r->actor);
-    token_digest(token, strlen(token), digest);
-    token_cache_add(r->api->tokens, digest, known ? &r->actor : NULL,
+    token_cache_add(r->api->tokens, r->digest, known ? &r->actor : NULL,
                     mono_ms());
     api_forget(r);
     if (known)
-        start(r);
+        r->authorized(r);
     else
-        refuse_wrong(r);
+        api_refuse_wrong(r);
 }
 
-static void authorize(struct api_request *r)
+void api_find_actor(struct api_request *r)
+{
+    bool known = false;
+
+    if (digest_find(&r->api->daemon->settings->console.tokens, r->digest,
+                    &r->actor)) {
+        r->authorized(r);
+    } else if (r->of_store &&
+               !token_cache_get(r->api->tokens, r->digest, mono_ms(), &r->actor,
+                                &known) &&
+               may_ask(r)) {
+        r->step = token_checked;
+        api_ask(r, "sequencer", &command_token_check,
+                json_pack("{s:s}", "sha256", r->digest));
+    } else if (known) {
+        r->authorized(r);
+    } else {
+        api_refuse_wrong(r);
+    }
+}
+
+/* A header is preferred to a cookie: its sender has chosen it for this request. */
+void api_authorize(struct api_request *r)
 {
     int count;
     const char *header = web_header(r->web, "Authorization", &count),
                *token = count == 1 ? bearer_token(header) : NULL;
-    char digest[TOKEN_DIGEST_BYTES + 1];
-    bool known = false;
+    enum sign_in_result session;
 
-    if (!token) {
+    if (token) {
+        token_digest(token, strlen(token), r->digest);
+        r->of_store = token_is_of_store(token);
+        api_find_actor(r);
+        return;
+    }
+    session = count ? SIGN_IN_NO_SESSION : sign_in_find_session(r);
+    if (session == SIGN_IN_NO_SESSION)
         refuse_missing(r);
-        return;
-    }
-    if (token_find(&r->api->daemon->settings->console.tokens, token,
-                   &r->actor)) {
-        start(r);
-        return;
-    }
-    token_digest(token, strlen(token), digest);
-    if (token_is_of_store(token) &&
-        !token_cache_get(r->api->tokens, digest, mono_ms(), &r->actor,
-                         &known) &&
-        may_ask(r, digest)) {
-        r->step = token_checked;
-        api_ask(r, "sequencer", &command_token_check,
-                json_pack("{s:s}", "sha256", digest));
-    } else if (known) {
-        start(r);
-    } else {
-        refuse_wrong(r);
-    }
+    else if (session == SIGN_IN_SESSION && *r->digest)
+        api_find_actor(r);
+    else if (session == SIGN_IN_SESSION)
+        r->authorized(r);
 }
 
 static bool find_route(struct api_request *r)
@@ -692,7 +703,7 @@ static bool is_description(struct api_request *r)
 
     if (!page && strcmp(w->path, document_path) != 0)
         return false;
-    if (!is_read(w)) {
+    if (!api_is_read(w)) {
         web_add_header(w, "Allow", "GET, HEAD");
         api_fail(r, WEB_METHOD_NOT_ALLOWED, NULL,
                  "this path accepts GET and HEAD");
@@ -713,32 +724,7 @@ static bool is_description(struct api_request *r)
     return true;
 }
 
-bool api_has(const char *path)
-{
-    size_t n = strlen(prefix);
-
-    return (strncmp(path, prefix, n) == 0 && (path[n] == '/' || !path[n])) ||
-           strcmp(path, page_path) == 0;
-}
-
-void api_begin(struct api *a, struct web_request *w)
-{
-    struct api_request *r = gr_alloc(sizeof *r);
-
-    r->api = a;
-    r->web = w;
-    w->self = r;
-    TAILQ_INSERT_TAIL(&a->all, r, link);
-    a->open++;
-    if (a->open > OPEN_MAX) {
-        web_add_header(w, "Retry-After", "1");
-        api_fail(r, WEB_BUSY, NULL, "too many requests wait for processes");
-        return;
-    }
-    if (!is_description(r))
-        authorize(r);
-}
-
+/* The actor is known: finds the command and its arguments, and starts it. */
 static void start(struct api_request *r)
 {
     bool acts;
@@ -755,13 +741,42 @@ static void start(struct api_request *r)
                  role_name(r->command->role), role_name(r->actor.role));
         return;
     }
-    if ((acts && !change_is_fine(r)) || !read_arguments(r) ||
+    if ((acts && !api_change_is_fine(r)) || !read_arguments(r) ||
         (acts && !set_by(r)))
         return;
     if (api_is_tenant(r))
         tenant_begin(r);
     else
         api_run(r);
+}
+
+bool api_has(const char *path)
+{
+    size_t n = strlen(prefix);
+
+    return (strncmp(path, prefix, n) == 0 && (path[n] == '/' || !path[n])) ||
+           strcmp(path, page_path) == 0 || sign_in_has(path);
+}
+
+void api_begin(struct api *a, struct web_request *w)
+{
+    struct api_request *r = gr_alloc(sizeof *r);
+
+    r->api = a;
+    r->web = w;
+    w->self = r;
+    TAILQ_INSERT_TAIL(&a->all, r, link);
+    a->open++;
+    if (a->open > OPEN_MAX) {
+        web_add_header(w, "Retry-After", "1");
+        api_fail(r, WEB_BUSY, NULL, "too many requests wait for processes");
+        return;
+    }
+    r->authorized = start;
+    if (sign_in_has(w->path))
+        sign_in_begin(r);
+    else if (!is_description(r))
+        api_authorize(r);
 }
 
 void api_end(struct api *a, struct web_request *w)
@@ -831,6 +846,7 @@ int api_work(struct api *a)
             make_ready(r);
     }
     wait_ms = loop_sooner(wait_ms, take_due(a));
+    wait_ms = loop_sooner(wait_ms, sign_in_work(a));
     while ((r = TAILQ_FIRST(&a->ready))) {
         TAILQ_REMOVE(&a->ready, r, ready_link);
         r->ready = false;

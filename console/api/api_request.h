@@ -13,6 +13,7 @@
 #include "processes.h"
 #include "rate.h"
 #include "routes.h"
+#include "sessions.h"
 #include "web.h"
 
 struct api_request;
@@ -23,7 +24,12 @@ struct api_request {
     TAILQ_ENTRY(api_request) ready_link;
     struct api *api;
     struct web_request *web;
+    /* Of its token, or of the session's; "": it has a session that a link began. */
+    char digest[TOKEN_DIGEST_BYTES + 1];
+    bool of_store;           /* the sequencer may have this token */
+    struct session *session; /* its cookie's; NULL: it has a token */
     struct api_actor actor;
+    api_step *authorized; /* is called when the actor is known */
     struct route_match route;
     const struct command_spec *command; /* of the route */
     json_t *args;                       /* they fit the declaration */
@@ -51,10 +57,12 @@ struct api {
     struct failures *failures;
     struct token_cache *tokens;
     struct tenant_limits *tenants;
+    struct sessions *sessions;
     struct live *live;
     TAILQ_HEAD(, api_request) all, ready;
     int open;              /* requests without a response */
     int64_t look_ms;       /* mono: look at those that wait then */
+    int64_t sessions_ms;   /* mono: look at sessions then */
     struct bucket guesses; /* questions for tokens from refused addresses */
 };
 
@@ -78,6 +86,35 @@ bool api_answered(struct api_request *r, size_t i);
 /* The names of processes of this kind in run_dir; the caller calls processes_fini(). */
 void api_processes(struct api_request *r, const char *kind,
                    struct processes *out);
+
+/* Finds out who asks, by the token or the cookie, and goes on with r->authorized; or responds. */
+void api_authorize(struct api_request *r);
+/* The same for the token of r->digest and r->of_store. */
+void api_find_actor(struct api_request *r);
+/* Whether a change may come from here, in this form; if not, responds. */
+bool api_change_is_fine(struct api_request *r);
+/* Responds that the token, or the secret of a link, is wrong, and counts that. */
+void api_refuse_wrong(struct api_request *r);
+bool api_is_read(const struct web_request *w);
+/* Whether a page of another site made a browser send it. */
+bool api_is_cross_site(const struct web_request *w);
+/* Whether this address was wrong too often; then it responds. */
+bool api_refuse_address(struct api_request *r);
+
+/* sign_in.c: /api/session, and the cookie */
+bool sign_in_has(const char *path);
+void sign_in_begin(struct api_request *r);
+/* Whether the request has the cookie of a session, and may use it; if it may not, responds. */
+enum sign_in_result {
+    SIGN_IN_NO_SESSION,
+    SIGN_IN_SESSION,
+    SIGN_IN_RESPONDED
+} sign_in_find_session(struct api_request *r);
+/* Ends sessions that have expired, with their streams. Returns how long until it has to be called
+ * again, in ms. */
+int sign_in_work(struct api *a);
+/* Ends the session of the request, whose token is not valid any more. */
+void sign_in_lost(struct api_request *r);
 
 /* Begins the command itself. */
 void api_run(struct api_request *r);

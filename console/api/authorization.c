@@ -26,17 +26,15 @@ const char *bearer_token(const char *header)
 
 /* Compare with all of them, also after a match: comparing SHA-256 digests takes the same
  * time whatever the tokens are. */
-bool token_listed(const struct string_list *tokens, const char *token,
-                  size_t *index)
+static bool is_listed(const struct string_list *tokens, const char *digest,
+                      size_t *index)
 {
-    unsigned char want[SHA256_DIGEST_LENGTH], got[SHA256_DIGEST_LENGTH];
+    char of[TOKEN_DIGEST_BYTES + 1];
     bool found = false;
 
-    SHA256((const unsigned char *)token, strlen(token), got);
     for (size_t i = 0; i < tokens->count; i++) {
-        SHA256((const unsigned char *)tokens->items[i],
-               strlen(tokens->items[i]), want);
-        if (CRYPTO_memcmp(want, got, sizeof got) == 0) {
+        token_digest(tokens->items[i], strlen(tokens->items[i]), of);
+        if (CRYPTO_memcmp(of, digest, TOKEN_DIGEST_BYTES) == 0) {
             *index = i;
             found = true;
         }
@@ -44,17 +42,26 @@ bool token_listed(const struct string_list *tokens, const char *token,
     return found;
 }
 
-bool token_find(const struct string_list *tokens, const char *token,
-                struct api_actor *out)
+bool token_listed(const struct string_list *tokens, const char *token,
+                  size_t *index)
+{
+    char digest[TOKEN_DIGEST_BYTES + 1];
+
+    token_digest(token, strlen(token), digest);
+    return is_listed(tokens, digest, index);
+}
+
+bool digest_find(const struct string_list *tokens, const char *digest,
+                 struct api_actor *out)
 {
     size_t index;
 
-    if (!token_listed(tokens, token, &index))
+    if (!is_listed(tokens, digest, &index))
         return false;
     *out = (struct api_actor){.role = ROLE_ADMIN};
     snprintf(out->name, sizeof out->name, "token %zu of console.tokens",
              index + 1);
-    token_digest(token, strlen(token), out->owner);
+    snprintf(out->owner, sizeof out->owner, "%s", digest);
     return true;
 }
 

@@ -26,9 +26,9 @@ const char *bearer_token(const char *header);
 bool token_listed(const struct string_list *tokens, const char *token,
                   size_t *index);
 
-/* Fills in the actor of a token of the configuration. false: it is not one of these. */
-bool token_find(const struct string_list *tokens, const char *token,
-                struct api_actor *out);
+/* The same by the SHA-256 of a token. Fills in its actor. */
+bool digest_find(const struct string_list *tokens, const char *digest,
+                 struct api_actor *out);
 /* The same from the reply to token_check. false: the token cannot be used. */
 bool token_of_store(const json_t *reply, struct api_actor *out);
 /* Whether the sequencer may have it: "grp_…". */

@@ -59,10 +59,9 @@ void stream_begin(struct api_request *r)
         .source = text_of(r, "source"),
         .tenant = api_is_tenant(r) ? r->actor.workspace : NULL,
         .tenant_max = r->api->daemon->settings->tenants.streams};
-    const char *token = bearer_token(
-                   web_header(r->web, "Authorization", &(int){0})),
-               *last_id;
-    char digest[TOKEN_DIGEST_BYTES + 1] = "";
+    bool checked = digest_find(&r->api->daemon->settings->console.tokens,
+                               r->digest, &(struct api_actor){.role = 0});
+    const char *last_id;
     struct live_stream *s;
     int count;
 
@@ -73,14 +72,11 @@ void stream_begin(struct api_request *r)
                  "commas between them");
         return;
     }
-    if (!token_listed(&r->api->daemon->settings->console.tokens, token,
-                      &(size_t){0}))
-        token_digest(token, strlen(token), digest);
     r->web->type = "text/event-stream";
     r->web->stream = read_stream;
     r->web->stream_bytes = WEB_STREAM_OPEN;
-    switch (live_join(r->api->live, r->web, &filter, &r->actor, digest,
-                      count == 1 ? last_id : NULL,
+    switch (live_join(r->api->live, r->web, &filter, &r->actor,
+                      checked ? "" : r->digest, count == 1 ? last_id : NULL,
                       json_integer_value(json_object_get(r->args, "seconds")),
                       &s)) {
     case LIVE_JOINED:

@@ -47,19 +47,17 @@ static void check_token(struct api_request *r)
 {
     const struct string_list *tokens =
         &r->api->daemon->settings->console.tokens;
-    const char *token = bearer_token(
-        web_header(r->web, "Authorization", &(int){0}));
-    char digest[TOKEN_DIGEST_BYTES + 1];
     json_t *args;
 
-    if (token_listed(tokens, token, &(size_t){0}) || is_asked(r))
+    if (!*r->digest || /* of a link */
+        digest_find(tokens, r->digest, &(struct api_actor){.role = 0}) ||
+        is_asked(r))
         return;
-    if (!token_is_of_store(token)) { /* a reload removed it */
+    if (!r->of_store) { /* a reload removed it */
         end_of_token(r);
         return;
     }
-    token_digest(token, strlen(token), digest);
-    args = json_pack("{s:s}", "sha256", digest);
+    args = json_pack("{s:s}", "sha256", r->digest);
     r->checking = true;
     r->check.self = r;
     process_client_ask(r->api->processes, &r->check, "sequencer",

@@ -865,6 +865,19 @@ const struct command ctl_commands[] = {
         .run = run_alerts_unsilence,
     },
     {
+        .name = "console link",
+        .args = "",
+        .summary = "make a link that signs in to the console's pages once",
+        .help = "Open the link in a browser within 10 minutes. It needs no "
+                "token: who may use this command\nmay do everything. A restart "
+                "of the console ends the link, and all sessions.",
+        .examples = "  grapnel console link\n"
+                    "  grapnel console link --role viewer\n",
+        .request = &command_console_link,
+        .options = {ARG("--role")},
+        .run = run_console_link,
+    },
+    {
         .name = "listen",
         .args = "[ENDPOINT]",
         .max = 1,

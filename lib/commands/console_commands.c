@@ -191,8 +191,28 @@ const struct command_spec command_series = {
     .routes = {{"GET", "/series"}},
 };
 
+/* ---- console_link ---- */
+
+static const char *const link_roles[] = {"viewer", "operator", "admin", NULL};
+static const struct value console_link_args[] = {
+    CHOICE("role", link_roles, "what it permits; admin, if absent"), {0}};
+static const struct value console_link_reply[] = {
+    TEXT("url", "to be opened in a browser: shown only here",
+         .flags = VALUE_NULL | VALUE_SECRET),
+    TIME("expires_at", "when it cannot be used any more"),
+    {0}};
+const struct command_spec command_console_link = {
+    .name = "console_link",
+    .process = "console",
+    .help = "Makes a link that signs in to the console's pages, once and "
+            "within 10 minutes. A restart of the console ends it.",
+    .args = console_link_args,
+    .reply = OBJECT("reply", console_link_reply, ""),
+    .role = ROLE_ADMIN,
+    .flags = COMMAND_ACTS | COMMAND_LOCAL | COMMAND_MEMORY,
+};
+
 const struct command_spec *const console_commands[] = {
-    &command_console_trace, &command_alerts,
-    &command_alerts_test,   &command_silences,
-    &command_alert_silence, &command_alert_unsilence,
-    &command_series,        NULL};
+    &command_console_trace, &command_alerts,        &command_alerts_test,
+    &command_silences,      &command_alert_silence, &command_alert_unsilence,
+    &command_series,        &command_console_link,  NULL};

@@ -333,6 +333,7 @@ const struct command_spec command_dlq_stats = {
             "decision by endpoint, reason and fault.",
     .reply = OBJECT("reply", dlq_stats_reply, ""),
     .role = ROLE_VIEWER,
+    .routes = {{"GET", "/dead-letters/stats"}},
 };
 
 /* ---- dlq_new_dead_letters ---- */

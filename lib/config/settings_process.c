@@ -163,7 +163,8 @@ static const struct conf_section console_tls_section = {
 static const struct conf_key console_keys[] = {
     KEY(listen, settings, console.host, "listen", "127.0.0.1:8081",
         "the address that serves `/metrics` (no token needed), "
-        "`/api/alerts`, and the management API at `/api/v1`",
+        "`/api/alerts`, the management API at `/api/v1`, and pages for "
+        "browsers at `/`",
         COUNT(settings, console.port)),
     KEY(strings, settings, console.hosts, "hosts", NULL,
         "host names, without port, under which browsers and Prometheus may "
@@ -180,6 +181,9 @@ static const struct conf_key console_keys[] = {
             "the certificate with which the console serves HTTPS instead of "
             "HTTP",
             .flags = CONF_OPTIONAL),
+    KEY(path, settings, console.pages, "pages", NULL,
+        "a folder with the files of the pages, instead of those in the "
+        "program: for those who change the pages"),
     KEY(duration, settings, console.evaluate_ms, "evaluate", "1m",
         "how often alert rules are evaluated", .min = 100, .max = HOUR_MS),
     {0},
@@ -187,8 +191,8 @@ static const struct conf_key console_keys[] = {
 
 const struct conf_section settings_console_section = {
     .name = "console",
-    .help = "The process that serves metrics to Prometheus and the management "
-            "API, and sends alerts. "
+    .help = "The process that serves metrics to Prometheus, the management "
+            "API and pages for browsers, and sends alerts. "
             "Deliveries continue without it.",
     .keys = console_keys,
 };

@@ -311,6 +311,7 @@ struct settings {
         struct string_list tokens;
         int64_t evaluate_ms;
         struct tls tls; /* without `ca` */
+        char *pages;    /* folder; NULL: the built-in pages */
     } console;
     struct { /* what the tokens of one workspace may use together */
         int64_t endpoints, takes, streams;

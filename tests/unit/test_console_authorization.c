@@ -21,6 +21,17 @@ static void test_bearer(void **state)
     assert_null(bearer_token("Basic abc"));
 }
 
+static bool token_find(const struct string_list *tokens, const char *token,
+                       struct api_actor *out)
+{
+    char digest[TOKEN_DIGEST_BYTES + 1];
+    bool listed = token_listed(tokens, token, &(size_t){0});
+
+    token_digest(token, strlen(token), digest);
+    assert_int_equal(listed, digest_find(tokens, digest, out));
+    return listed;
+}
+
 static void test_tokens_of_the_file(void **state)
 {
     static char *items[] = {"one", "two"};

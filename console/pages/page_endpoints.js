@@ -1,0 +1,99 @@
+// page_endpoints: all endpoints, those in trouble first.
+import { at, get, isTenant, may } from "./api.js";
+import { h, replace } from "./dom.js";
+import { create, shown as title_ } from "./endpoint_form.js";
+import { filters } from "./form.js";
+import { go } from "./router.js";
+import { badge, curl, empty, load } from "./states.js";
+import { table } from "./table.js";
+import { count, percent } from "./text.js";
+import { duration, since } from "./time.js";
+
+export const title = () => "Endpoints";
+export const tenant = true;
+
+const READ_MAX = 5000;
+const STATES = ["", "active", "failing", "paused", "disabled", "held", "off", "removed"];
+
+export const stateOf = (e) => (e.state === "active" && e.failing_since ? "failing" : e.state);
+const look = { failing: "bad", held: "bad", disabled: "bad", paused: "warn", active: "good" };
+export const stateBadge = (e) => badge(stateOf(e), look[stateOf(e)] || "");
+
+// The higher, the sooner somebody should look.
+function trouble(e) {
+  const states = { held: 5, disabled: 5, failing: 4, paused: 2, active: 0, off: -1, removed: -2 };
+  const waits = Math.log10(1 + e.waiting + e.retrying) / 10;
+  return states[stateOf(e)] + (e.halted_lanes ? 1.5 : 0) + (e.success_rate === null ? 0 : 1 - e.success_rate) + waits;
+}
+
+export function show(place, context) {
+  const rows = h("div");
+  let all = null;
+  let more = false;
+
+  const form = filters(context.query, [
+    { name: "name", label: "Search by name or URL  ( / )", search: true },
+    { name: "state", label: "State", options: STATES.map((value) => ({ value, label: value || "any state" })) },
+  ], () => draw());
+
+  async function readAll() {
+    const out = [];
+    let cursor = null;
+    do {
+      const page = await get("/endpoints", { limit: 1000, cursor }, context.signal);
+      out.push(...page.items);
+      cursor = page.next_cursor;
+    } while (cursor && out.length < READ_MAX);
+    more = cursor !== null;
+    return out;
+  }
+
+  function matches(e, { name, state }) {
+    const text = name.toLowerCase();
+    return (!state || stateOf(e) === state) &&
+      (!text || [e.name, e.description, e.workspace, e.settings?.url].some((t) => t?.toLowerCase().includes(text)));
+  }
+
+  function render() {
+    const now = form.read();
+    const found = all.filter((e) => matches(e, now) && (now.state || e.state !== "removed")).sort((a, b) => trouble(b) - trouble(a) || (a.name < b.name ? -1 : 1));
+    if (!all.length)
+      return h("div", { class: "card" }, empty("No endpoint yet", h("p", null, "An endpoint is a URL that gets events. ",
+        may("endpoints") ? "Make one here, or add it to grapnel.yaml and run " : "Add one to grapnel.yaml and run ", h("code", null, "grapnel reload"), "."),
+      may("endpoints") && h("button", { class: "main", onclick: make }, "New endpoint")));
+    if (!found.length) return h("div", { class: "card" }, empty("No endpoint matches", h("button", { onclick: () => form.set({}) }, "Clear the filters")));
+    return [table(found.slice(0, 500), { label: "endpoints", key: (e) => e.name, columns: [
+      { head: "Endpoint", cell: (e) => [h("a", { class: "clip", href: at("endpoints", e.name), title: e.name }, title_(e)), e.description && h("span", { class: "clip soft small mono", title: e.name }, e.name)] },
+      { head: "State", cell: (e) => [stateBadge(e), stateOf(e) === "failing" && h("span", { class: "soft small" }, ` for ${since(e.failing_since)}`)] },
+      { head: "Delivered", number: true, cell: (e) => percent(e.success_rate) },
+      { head: "Latency", number: true, wide: true, cell: (e) => duration(e.latency_ms) },
+      { head: "In flight", number: true, wide: true, cell: (e) => count(e.in_flight) },
+      { head: "Waiting", number: true, cell: (e) => `${count(e.waiting)}${e.waiting_more ? "+" : ""}` },
+      { head: "Retrying", number: true, wide: true, cell: (e) => count(e.retrying) },
+      { head: "URL", wide: true, cell: (e) => h("span", { class: "clip soft", title: e.settings?.url || "" }, e.settings?.url || (e.settings?.transport === "pull" ? "pull" : "–")) },
+      ...(isTenant() ? [] : [{ head: "Made", wide: true, cell: (e) => (e.temporary ? "temporary" : e.managed_by === "api" ? "at run time" : e.managed_by === "file" ? "grapnel.yaml" : "–") }]),
+    ] }), (found.length > 500 || more) && h("p", { class: "soft more" }, `The first 500 of ${count(found.length)}${more ? " and more" : ""}: search for the others.`)];
+  }
+
+  function draw() {
+    if (all) replace(rows, render());
+  }
+
+  const read = () => load(rows, async () => {
+    all = await readAll();
+  }, render, 8);
+
+  async function make() {
+    const made = await create();
+    if (made) go(at("endpoints", made.name));
+  }
+
+  replace(place, h("div", { class: "head" }, h("h1", null, "Endpoints"), h("span", { class: "grow" }), curl("/endpoints"),
+    may("endpoints") && h("button", { class: "main", onclick: make }, "New endpoint")), form, rows);
+  read();
+  context.every(5000, async () => {
+    if (!all || all.length > 1000 || rows.contains(document.activeElement)) return;
+    all = await readAll();
+    draw();
+  });
+}

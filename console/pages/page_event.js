@@ -1,0 +1,144 @@
+// page_event: one event: its life as a picture, its deliveries and attempts, its payload, and what can be done with it.
+import { act, at, get, getBytes, may } from "./api.js";
+import { ask } from "./dialog.js";
+import { h, replace } from "./dom.js";
+import { exchange } from "./exchange.js";
+import { field } from "./form.js";
+import { life } from "./life.js";
+import { payload } from "./payload.js";
+import { badge, copy, curl, failed, load, toast } from "./states.js";
+import { plural, words } from "./text.js";
+import { duration, time } from "./time.js";
+
+export const title = ({ id }) => `Event ${id}`;
+export const tenant = true;
+
+export function show(place, context) {
+  const { id } = context.params;
+  const path = at("events", id);
+  const main = h("div");
+  const body = h("div");
+  const openDetails = new Set(); // attempts that the reader has opened
+  let first = true;
+
+  const resend = (endpoint) => ask({
+    title: "Send this event again?", action: "Send again",
+    text: endpoint ? `It is delivered to ${endpoint} again, with its id and number. A receiver that has seen the id ignores it.`
+      : "It is delivered again, with its id and number, to the endpoint below; without one, to all that are subscribed.",
+    fields: [endpoint || field({ name: "endpoint", label: "Only to this endpoint", required: !may("bulk") }),
+      endpoint && h("input", { type: "hidden", name: "endpoint", value: endpoint })].filter((f) => f instanceof Node),
+    act: async (v) => {
+      await act("POST", `${path}/resend`, v.endpoint ? { endpoint: v.endpoint } : {});
+      toast("It is sent again.");
+      read();
+    } });
+
+  const retry = async (endpoint) => {
+    try {
+      const reply = await act("POST", `${path}/retry`, { endpoint });
+      const d = reply.deliveries[0];
+      toast(d?.why || (d?.result === "now" ? "An attempt is made now." : words(d?.result)));
+      read();
+    } catch (e) {
+      toast(e.message);
+    }
+  };
+
+  const abandon = (endpoint) => ask({ title: `Abandon the delivery to ${endpoint}?`, danger: true, action: "Abandon",
+    text: "No further attempt is made. It becomes a dead letter, which you can retry later.",
+    fields: [field({ name: "note", label: "Why, for others", required: true, kind: "area", max: 4000 })],
+    act: async ({ note }) => {
+      await act("POST", `${path}/abandon`, { endpoint, note });
+      toast("It is abandoned.");
+      read();
+    } });
+
+  const release = () => ask({ title: "Release this duplicate?", action: "Release",
+    text: "Grapnel suppressed it, as it has the id of an earlier event. Released, it is delivered like any event.",
+    act: async () => {
+      await act("POST", `${path}/release`, {});
+      toast("It is released.");
+      read();
+    } });
+
+  function attempt(d, a) {
+    const key = `${d.endpoint} ${a.n} ${a.at}`;
+    const good = a.http_status >= 200 && a.http_status < 300;
+    return h("details", { open: openDetails.has(key), ontoggle: (e) => (e.target.open ? openDetails.add(key) : openDetails.delete(key)) },
+      h("summary", null, `Attempt ${a.n}: `, badge(a.http_status ?? (a.error ? "no response" : "delivered"), good || !a.error ? "good" : "bad"), " ",
+        h("span", { class: "soft" }, duration(a.duration_ms), " · ", time(a.at), a.deliverer && ` · ${a.deliverer}`)),
+      exchange(a));
+  }
+
+  function delivery(d) {
+    const isOpen = ["waiting", "in_flight", "retrying"].includes(d.status);
+    return h("section", { class: "card" },
+      h("div", { class: "row" }, h("h3", { class: "grow anywhere" }, h("a", { href: at("endpoints", d.endpoint) }, d.endpoint)), badge(d.status),
+        isOpen && may("delivery") && h("button", { onclick: () => retry(d.endpoint) }, "Try now"),
+        isOpen && may("delivery") && h("button", { class: "danger", onclick: () => abandon(d.endpoint) }, "Abandon…"),
+        !isOpen && may("resend") && h("button", { onclick: () => resend(d.endpoint) }, "Send again…")),
+      d.reason && h("p", null, `Reason: ${words(d.reason)}. `, d.status === "dead" && h("a", { href: `/dead-letters?endpoint=${encodeURIComponent(d.endpoint)}` }, "Its dead letters")),
+      d.next_attempt_at && h("p", null, "The next attempt is due at ", time(d.next_attempt_at), "."),
+      d.retry && h("p", { class: "soft small" }, `Retry policy ${d.retry.policy}.`),
+      d.attempts.length ? d.attempts.map((a) => attempt(d, a)) : h("p", { class: "soft" }, "There was no attempt yet."));
+  }
+
+  function render(e) {
+    document.title = `${e.type || "Event"} · Grapnel`;
+    const deliveries = e.deliveries || [];
+    return h("div", { class: "stack" },
+      h("div", { class: "head" }, h("div", { class: "grow" }, h("p", { class: "crumb" }, h("a", { href: "/events" }, "Events")),
+        h("h1", null, e.type || "Event")), e.status && badge(e.status),
+      e.status === "duplicate" && may("delivery") && h("button", { onclick: release }, "Release…"),
+      may("resend") && h("button", { onclick: () => resend() }, "Send again…"), curl(path)),
+      e.unreachable?.length > 0 && h("p", { class: "note warn" }, `A part is missing: ${e.unreachable.join(", ")} did not respond.`),
+      h("section", { class: "card" }, h("dl", { class: "facts" },
+        [["Id", [h("span", { class: "mono" }, e.id), copy(e.id, null, "the id")]],
+          ["Received", [time(e.received_at, { exact: true }), e.remote && ` from ${e.remote}`]],
+          e.source && ["Source", h("a", { href: `/events?source=${encodeURIComponent(e.source)}` }, e.source)],
+          e.workspace !== undefined && ["Workspace", [h("a", { href: `/events?workspace=${encodeURIComponent(e.workspace)}` }, e.workspace), e.sequence && `, number ${e.sequence}`]],
+          e.provider_id && ["Provider's id", [h("span", { class: "mono" }, e.provider_id), copy(e.provider_id, null, "the provider's id")]],
+          e.delivery_id && ["Provider's delivery", h("span", { class: "mono" }, e.delivery_id)],
+          e.reason && ["Reason", words(e.reason)],
+          e.duplicate_of && ["Duplicate of", h("a", { class: "mono", href: at("events", e.duplicate_of) }, e.duplicate_of)],
+          e.request && ["Request", h("a", { class: "mono", href: at("events", e.request) }, e.request)],
+          e.late && ["Late", "Later events of its stream were delivered before it."],
+          e.gap && ["Did not wait for", e.gap]].filter(Boolean).map(([name, value]) => [h("dt", null, name), h("dd", null, value)]))),
+      e.timeline?.length > 0 && h("section", { class: "card" }, h("h2", null, "Its life"), life({ ...e, deliveries })),
+      e.events?.length > 0 && h("section", { class: "card" }, h("h2", null, plural(e.events.length, "event")), h("ul", null, e.events.map((p) =>
+        h("li", { class: "row" }, h("a", { href: at("events", p.id) }, p.type || p.id), badge(p.status))))),
+      h("h2", null, deliveries.length ? plural(deliveries.length, "delivery", "deliveries") : "No delivery"),
+      deliveries.length ? deliveries.map(delivery) : h("p", { class: "soft" }, e.status === "buffered" ? "It waits for earlier events of its stream."
+        : e.status === "refused" ? "It was refused, and became a dead letter." : e.status === "ignored" || e.status === "done" ? "No endpoint is subscribed to it. The routing of an event is explained by `grapnel check --event`." : "It has no delivery yet."),
+      h("section", { class: "card" }, h("h2", null, "Payload"), body),
+      e.timeline?.length > 0 && h("section", { class: "card flush" }, h("h2", null, "All steps"), h("div", { class: "table", tabindex: "0", role: "region", "aria-label": "steps" },
+        h("table", null, h("thead", null, h("tr", null, ["Time", "Process", "Step"].map((n) => h("th", { scope: "col" }, n)))),
+          h("tbody", null, e.timeline.map((t) => h("tr", null, h("td", null, time(t.at, { exact: true })), h("td", null, t.process), h("td", null, t.what))))))));
+  }
+
+  const several = (reply) => h("div", { class: "stack" }, h("div", { class: "head" }, h("h1", null, "Several events have this id")),
+    h("section", { class: "card" }, h("ul", null, reply.matches.map((m) => h("li", { class: "row" }, time(m.received_at), h("a", { href: at("events", m.id) }, m.type || m.id), badge(m.status))))));
+
+  async function read() {
+    const shown = await load(main, () => get(path, null, context.signal), (e) => (e.matches ? several(e) : render(e)), 10);
+    if (shown && first) readBody();
+    first = first && !shown;
+  }
+
+  async function readBody() {
+    try {
+      replace(body, payload(await getBytes(`${path}/payload`, context.signal), `/api/v1${path}/payload`));
+    } catch (e) {
+      if (e.name !== "AbortError") replace(body, e.status === 404 ? h("p", { class: "soft" }, e.message) : failed(e, readBody));
+    }
+  }
+
+  replace(place, main);
+  read();
+  // What is open changes by itself.
+  context.every(3000, async () => {
+    if (main.querySelector("details[open]") || document.querySelector("dialog[open]") || !main.querySelector(".badge.info, .badge.warn") || main.contains(document.activeElement)) return;
+    const e = await get(path, null, context.signal);
+    if (!e.matches) replace(main, render(e));
+  });
+}

@@ -1,0 +1,45 @@
+// payload: shows the bytes of an event as text, never as what they claim to be.
+import { h, replace } from "./dom.js";
+import { copy } from "./states.js";
+import { bytes, pretty } from "./text.js";
+
+const SHOWN = 256 * 1024;
+
+function hex(data) {
+  const lines = [];
+  for (let i = 0; i < Math.min(data.length, 4096); i += 16) {
+    const row = data.subarray(i, i + 16);
+    lines.push(`${i.toString(16).padStart(6, "0")}  ${Array.from(row, (b) => b.toString(16).padStart(2, "0")).join(" ").padEnd(48)}  ${
+      Array.from(row, (b) => (b > 31 && b < 127 ? String.fromCharCode(b) : ".")).join("")}`);
+  }
+  return lines.join("\n");
+}
+
+function decode(data) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(data);
+  } catch {
+    return null;
+  }
+}
+
+// {bytes, type} as the API has it; `download`: the address of the bytes.
+export function payload({ bytes: data, type }, download) {
+  const text = decode(data);
+  const shown = text?.slice(0, SHOWN);
+  const lines = text !== null && data.length <= SHOWN ? pretty(text) : null;
+  const block = h("pre", { class: "block", tabindex: "0" });
+  const tabs = h("div", { class: "tabs", role: "group", "aria-label": "form" });
+  const forms = [lines && ["Pretty", () => lines.map((p) => (p.kind ? h("span", { class: p.kind }, p.text) : p.text))],
+    text !== null && ["Raw", () => shown], ["Hex", () => hex(data)]].filter(Boolean);
+
+  function choose([name, make]) {
+    replace(block, data.length ? make() : "(empty)");
+    replace(tabs, forms.map((f) => h("button", { "aria-pressed": String(f[0] === name), onclick: () => choose(f) }, f[0])));
+  }
+  choose(forms[0]);
+  return h("div", { class: "stack" }, h("div", { class: "row" }, tabs, h("span", { class: "soft small grow" },
+    `${bytes(data.length)}${type ? ` · ${type}` : ""}`),
+  text !== null && copy(text, "copy", "the payload"), h("a", { href: download, download: true, class: "small" }, "Download")),
+  block, (data.length > SHOWN || (text === null && data.length > 4096)) && h("p", { class: "soft small" }, "This is the beginning; the download has all of it."));
+}

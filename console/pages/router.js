@@ -1,0 +1,82 @@
+// router: finds the page of an address, shows it, and follows links without loading the document again.
+
+const routes = [];
+let current = null; // of the page that is shown: {abort, path}
+let frame = null; // shows a page's element
+
+export function route(pattern, page) {
+  const names = [];
+  const text = pattern.replace(/:(\w+)/g, (_, name) => (names.push(name), "([^/]+)"));
+  routes.push({ expression: new RegExp(`^${text}$`), names, page });
+}
+
+function find(path) {
+  for (const r of routes) {
+    const found = r.expression.exec(path);
+    if (!found) continue;
+    try {
+      return { page: r.page, params: Object.fromEntries(r.names.map((n, i) => [n, decodeURIComponent(found[i + 1])])) };
+    } catch {
+      return null;
+    }
+  }
+  return null;
+}
+
+// What a page gets: its parameters, the query, and a signal that ends what it has begun.
+export function show() {
+  current?.abort.abort();
+  const abort = new AbortController();
+  current = { abort, path: location.pathname };
+  const found = find(location.pathname);
+  frame(found?.page ?? null, {
+    params: found?.params ?? {},
+    query: new URLSearchParams(location.search),
+    signal: abort.signal,
+    every(ms, work) {
+      let running = false;
+      const timer = setInterval(async () => {
+        if (running || document.hidden) return;
+        running = true;
+        try {
+          await work();
+        } catch { /* the banner says that the console does not respond */ }
+        running = false;
+      }, ms);
+      abort.signal.addEventListener("abort", () => clearInterval(timer));
+    },
+  });
+}
+
+export function go(href, { replace = false } = {}) {
+  if (replace) history.replaceState(null, "", href);
+  else history.pushState(null, "", href);
+  show();
+}
+
+// Changes the query without showing the page again: a view that can be linked to.
+export function setQuery(values) {
+  const q = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) if (value) q.set(name, value);
+  const text = q.toString();
+  history.replaceState(null, "", location.pathname + (text ? `?${text}` : ""));
+}
+
+export const href = (path, query) => {
+  const q = new URLSearchParams(Object.entries(query || {}).filter(([, v]) => v !== null && v !== undefined && v !== ""));
+  const text = q.toString();
+  return path + (text ? `?${text}` : "");
+};
+
+export function startRouter(showPage) {
+  frame = showPage;
+  addEventListener("popstate", show);
+  document.addEventListener("click", (e) => {
+    const a = e.target.closest?.("a[href]");
+    if (!a || e.defaultPrevented || e.button || e.ctrlKey || e.metaKey || e.shiftKey || a.target || a.hasAttribute("download")) return;
+    if (a.origin !== location.origin || !find(a.pathname) || a.hash) return;
+    e.preventDefault();
+    go(a.pathname + a.search);
+  });
+  show();
+}

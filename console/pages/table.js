@@ -1,0 +1,77 @@
+// table: lists with a row for each item, and more pages of them.
+import { add, h, replace } from "./dom.js";
+import { failed, load } from "./states.js";
+
+// {columns: [{head, cell(item), number, wide}], key(item), href(item)}
+function rowOf(item, columns, key) {
+  return h("tr", { "data-row": true, tabindex: "-1", "data-key": key ? key(item) : null },
+    columns.map((c) => h("td", { class: [c.number && "number", c.wide && "wide"].filter(Boolean).join(" ") || null }, c.cell(item))));
+}
+
+export function table(items, { columns, key, label }) {
+  const body = h("tbody", null, items.map((i) => rowOf(i, columns, key)));
+  const element = h("div", { class: "table", tabindex: "0", role: "region", "aria-label": label },
+    h("table", null, h("thead", null, h("tr", null, columns.map((c) =>
+      h("th", { scope: "col", class: [c.number && "number", c.wide && "wide"].filter(Boolean).join(" ") || null }, c.head)))), body));
+  element.body = body;
+  return element;
+}
+
+// A list of the API, page by page. read(cursor) → {items, next_cursor}. Returns {reload(), refresh()}: `refresh`
+// keeps what is shown until the new rows are there.
+export function list(to, { columns, key, label, read, none }) {
+  let cursor = null;
+  let extra = false; // more than the first page is shown
+  let round = 0; // only the newest request may write
+
+  const more = h("div", { class: "more" });
+
+  function renderMore() {
+    replace(more, cursor && h("button", { onclick: next }, "Show more"));
+    more.hidden = !cursor;
+  }
+
+  async function next() {
+    const body = to.querySelector("tbody");
+    const mine = ++round;
+    try {
+      const page = await read(cursor);
+      if (mine !== round) return;
+      extra = true;
+      cursor = page.next_cursor;
+      add(body, page.items.map((i) => rowOf(i, columns, key)));
+      renderMore();
+    } catch (e) {
+      if (e.name !== "AbortError") replace(more, failed(e, next));
+    }
+  }
+
+  function render(page, fresh) {
+    cursor = page.next_cursor;
+    extra = false;
+    if (!page.items.length && !cursor) return none();
+    const known = new Set(fresh ? Array.from(to.querySelectorAll("tr[data-key]"), (r) => r.dataset.key) : []);
+    const element = table(page.items, { columns, key, label });
+    if (fresh && known.size)
+      for (const row of element.body.rows) if (!known.has(row.dataset.key)) row.classList.add("new");
+    renderMore();
+    return [element, more];
+  }
+
+  return {
+    reload() {
+      const mine = ++round;
+      return load(to, async () => {
+        const page = await read(null);
+        if (mine !== round) throw new DOMException("", "AbortError");
+        return page;
+      }, (page) => render(page, false), 8);
+    },
+    async refresh() {
+      if (extra || to.contains(document.activeElement)) return; // somebody reads further down
+      const mine = ++round;
+      const page = await read(null);
+      if (mine === round) replace(to, render(page, true));
+    },
+  };
+}

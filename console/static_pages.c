@@ -1,0 +1,184 @@
+/* static_pages: finds the file, and adds the headers that confine it. */
+#include "static_pages.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FILE_MAX_BYTES = 1024 * 1024 };
+
+static const char prefix[] = "/pages/";
+
+/* Scripts and styles only from files of ours, no HTML made from text (Trusted Types), no frames. */
+static const char policy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src "
+    "'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; "
+    "trusted-types 'none'";
+
+/* The first segment of the address of each page; router.js knows the rest. */
+static const char *const pages[] = {"", "sign-in", "events", "dead-letters",
+                                    "endpoints"};
+
+static bool is_page(const char *path)
+{
+    size_t n = strcspn(path + 1, "/");
+
+    for (size_t i = 0; i < COUNT_OF(pages); i++)
+        if (strlen(pages[i]) == n && strncmp(path + 1, pages[i], n) == 0)
+            return n || !path[1];
+    return false;
+}
+
+static const char *type_of(const char *name)
+{
+    static const struct {
+        const char *end, *type;
+    } all[] = {{".html", "text/html; charset=utf-8"},
+               {".js", "text/javascript; charset=utf-8"},
+               {".css", "text/css; charset=utf-8"},
+               {".svg", "image/svg+xml; charset=utf-8"}};
+    size_t n = strlen(name);
+
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        if (n > strlen(all[i].end) &&
+            strcmp(name + n - strlen(all[i].end), all[i].end) == 0)
+            return all[i].type;
+    return NULL;
+}
+
+/* ---- from a folder ---- */
+
+/* A name has no slash and no dot at its beginning, so it is in the folder. */
+static bool is_plain_name(const char *name)
+{
+    return *name != '.' && type_of(name) &&
+           name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-.")] == 0;
+}
+
+static bool read_file(const char *folder, const char *name, struct buf *out)
+{
+    char *path = gr_printf("%s/%s", folder, name), piece[16 * 1024];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    ssize_t n = -1;
+    size_t all = 0;
+
+    free(path);
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        while ((n = read(fd, piece, sizeof piece)) > 0 &&
+               (all += (size_t)n) <= FILE_MAX_BYTES)
+            buf_put(out, piece, (size_t)n);
+    close(fd);
+    return n == 0;
+}
+
+/* In the document of the folder "@VERSION@" stays as it is: it is the version of the folder. */
+static bool take_from_folder(const char *folder, const char *name,
+                             struct web_request *r)
+{
+    static const char preloads[] = "@PRELOADS@";
+    struct buf text;
+    char *at;
+
+    if (!is_plain_name(name))
+        return false;
+    buf_init(&text, FILE_MAX_BYTES);
+    if (!read_file(folder, name, &text)) {
+        buf_fini(&text);
+        return false;
+    }
+    at = text.len ? memmem(text.data, text.len, preloads, strlen(preloads))
+                  : NULL;
+    if (at)
+        memset(at, ' ', strlen(preloads));
+    if (text.len)
+        buf_put(&r->text, text.data, text.len);
+    buf_fini(&text);
+    return true;
+}
+
+/* ---- from the program ---- */
+
+static const struct page_file *find(const char *name)
+{
+    for (const struct page_file *f = page_files; f->name; f++)
+        if (strcmp(f->name, name) == 0)
+            return f;
+    return NULL;
+}
+
+/* Whether a header has this word: "gzip, deflate". One that is refused with q=0 does not occur in
+ * practice. */
+static bool has_word(const struct web_request *r, const char *header,
+                     const char *word)
+{
+    const char *text = web_header(r, header, &(int){0});
+
+    return text && strstr(text, word);
+}
+
+static bool take_embedded(const char *name, struct web_request *r)
+{
+    const struct page_file *f = find(name);
+    bool zipped;
+    char tag[64];
+
+    if (!f)
+        return false;
+    /* Weak: the same for both forms. */
+    snprintf(tag, sizeof tag, "W/\"%s\"", page_version);
+    web_add_header(r, "ETag", tag);
+    web_add_header(r, "Vary", "Accept-Encoding");
+    if (has_word(r, "If-None-Match", tag)) {
+        r->status = 304;
+        return true;
+    }
+    zipped = has_word(r, "Accept-Encoding", "gzip");
+    if (zipped)
+        web_add_header(r, "Content-Encoding", "gzip");
+    buf_put(&r->text, zipped ? f->gzip : f->plain,
+            zipped ? f->gzip_bytes : f->plain_bytes);
+    return true;
+}
+
+/* ---- */
+
+static void confine(struct web_request *r)
+{
+    web_add_header(r, "Content-Security-Policy", policy);
+    web_add_header(r, "Cross-Origin-Opener-Policy", "same-origin");
+    web_add_header(r, "Cross-Origin-Resource-Policy", "same-origin");
+    web_add_header(r, "X-Frame-Options", "DENY");
+}
+
+bool static_pages_take(const char *folder, struct web_request *r)
+{
+    const char *version = folder ? "@VERSION@" : page_version, *name;
+    size_t n = strlen(version);
+    bool document = is_page(r->path);
+
+    if (document) {
+        name = "index.html";
+    } else if (strncmp(r->path, prefix, strlen(prefix)) == 0) {
+        name = r->path + strlen(prefix);
+        if (strncmp(name, version, n) != 0 || name[n] != '/')
+            return false;
+        name += n + 1;
+    } else {
+        return false;
+    }
+    if (folder ? !take_from_folder(folder, name, r) : !take_embedded(name, r))
+        return false;
+    r->type = type_of(name);
+    r->cache = folder     ? "no-store"
+               : document ? "no-cache"
+                          : "public, max-age=31536000, immutable";
+    confine(r);
+    return true;
+}
