@@ -432,6 +432,21 @@ static void note_column(struct my_column *column, MYSQL_ROW row)
     snprintf(column->type, sizeof column->type, "%s", row[1]);
 }
 
+/* The database of the table, as a text. */
+static void put_schema(struct driver *d, struct buf *sql)
+{
+    const char *dot = strchr(d->table.name, '.');
+    char *schema;
+
+    if (!dot) {
+        buf_puts(sql, "DATABASE()");
+        return;
+    }
+    schema = gr_strndup(d->table.name, (size_t)(dot - d->table.name));
+    put_text(d, sql, schema);
+    free(schema);
+}
+
 static gr_rc find_columns(struct driver *d, char why[DRIVER_WHY_BYTES])
 {
     const char *dot = strchr(d->table.name, '.');
@@ -447,14 +462,7 @@ static gr_rc find_columns(struct driver *d, char why[DRIVER_WHY_BYTES])
              "information_schema.COLUMNS WHERE TABLE_NAME = ");
     put_text(d, sql, dot ? dot + 1 : d->table.name);
     buf_puts(sql, " AND TABLE_SCHEMA = ");
-    if (dot) {
-        char *schema = gr_strndup(d->table.name, (size_t)(dot - d->table.name));
-
-        put_text(d, sql, schema);
-        free(schema);
-    } else {
-        buf_puts(sql, "DATABASE()");
-    }
+    put_schema(d, sql);
     rc = exchange(d, &p, why);
     count = rc == GR_OK ? (size_t)mysql_num_rows(p.rows) : 0;
     if (rc == GR_OK && !count) {
@@ -570,16 +578,41 @@ static gr_rc set_session(struct driver *d, char why[DRIVER_WHY_BYTES])
     return rc;
 }
 
-static gr_rc make_ready(struct driver *d, char why[DRIVER_WHY_BYTES])
+/* A server may notice late that a process has died, or a machine is gone. Until then the rows that it took
+ * are locked, and those behind them would be taken first. So there is one connection of a process, relay
+ * and table at a time. */
+static gr_rc be_alone(struct driver *d, char why[DRIVER_WHY_BYTES])
 {
-    struct relay_uri u;
+    struct packet p = {0};
+    struct buf *sql = begin(d, &p, PART_ROWS);
+    MYSQL_ROW row;
     gr_rc rc;
 
-    if (d->conn)
-        return GR_OK;
-    rc = relay_uri_parse(&u, d->table.database)
-             ? relay_table_refuse(why, "the URI is wrong", "")
-             : log_in(d, &u, why);
+    buf_puts(sql, "SELECT GET_LOCK(MD5(CONCAT_WS(' ', 'grapnel', DATABASE(), ");
+    put_text(d, sql, d->table.process);
+    buf_puts(sql, ", ");
+    put_text(d, sql, d->table.relay);
+    buf_puts(sql, ", ");
+    put_text(d, sql, d->table.name);
+    buf_puts(sql, ")), 0)");
+    rc = exchange(d, &p, why);
+    if (rc == GR_OK && (row = mysql_fetch_row(p.rows)) && row[0] &&
+        strcmp(row[0], "0") == 0)
+        rc = relay_table_refuse(why,
+                                "an earlier connection of this process and "
+                                "relay is still open in the server",
+                                "");
+    packet_fini(&p);
+    return rc;
+}
+
+static gr_rc connect_to(struct driver *d, char why[DRIVER_WHY_BYTES])
+{
+    struct relay_uri u;
+    gr_rc rc = relay_uri_parse(&u, d->table.database)
+                   ? relay_table_refuse(why, "the URI is wrong", "")
+                   : log_in(d, &u, why);
+
     relay_uri_fini(&u);
     if (rc == GR_OK)
         rc = set_session(d, why);
@@ -587,7 +620,19 @@ static gr_rc make_ready(struct driver *d, char why[DRIVER_WHY_BYTES])
         rc = find_columns(d, why);
     if (rc == GR_OK)
         quote_table(d);
-    else
+    return rc;
+}
+
+static gr_rc make_ready(struct driver *d, char why[DRIVER_WHY_BYTES])
+{
+    gr_rc rc;
+
+    if (d->conn)
+        return GR_OK;
+    rc = connect_to(d, why);
+    if (rc == GR_OK)
+        rc = be_alone(d, why);
+    if (rc != GR_OK)
         disconnect(d);
     return rc;
 }
@@ -971,23 +1016,27 @@ static bool my_wait(struct driver *d, int wake_fd, int64_t ms)
     return false;
 }
 
-static gr_rc my_purge(struct driver *d, int64_t age_ms, int max,
-                      int64_t *deleted, char why[DRIVER_WHY_BYTES])
+/* The column that says how old a delivered row is; NULL: the table has none. */
+static const struct my_column *age_column(const struct driver *d)
 {
     const struct my_column *when = &d->columns[COLUMN_last_attempt];
-    struct packet p = {0};
-    struct buf *sql;
-    gr_rc rc;
 
-    *deleted = 0;
-    if (make_ready(d, why) != GR_OK)
-        return GR_REFUSE;
     if (!when->name)
         when = &d->columns[COLUMN_created_at];
-    if (!when->name ||
-        (when->kind != TYPE_TIME && strcmp(when->type, "bigint") != 0))
-        return GR_OK;
-    sql = begin(d, &p, PART_END);
+    return when->name && (when->kind == TYPE_TIME ||
+                          strcmp(when->type, "bigint") == 0)
+               ? when
+               : NULL;
+}
+
+/* false: the table has no column for the age of rows. */
+static bool put_purge(struct driver *d, struct buf *sql, int64_t age_ms,
+                      int max)
+{
+    const struct my_column *when = age_column(d);
+
+    if (!when)
+        return false;
     buf_printf(sql, "DELETE FROM %s WHERE %s = ", d->quoted_table,
                d->columns[COLUMN_status].name);
     put_text(d, sql, d->table.statuses[DRIVER_DELIVERED]);
@@ -996,11 +1045,25 @@ static gr_rc my_purge(struct driver *d, int64_t age_ms, int max,
                    ? " AND %s < NOW(6) - INTERVAL %lld SECOND LIMIT %d"
                    : " AND %s < (UNIX_TIMESTAMP() - %lld) * 1000 LIMIT %d",
                when->name, (long long)(age_ms / 1000), max);
-    rc = exchange(d, &p, why);
-    if (rc == GR_OK)
-        *deleted = (int64_t)mysql_affected_rows(d->conn);
-    else
-        disconnect(d);
+    return true;
+}
+
+static gr_rc my_purge(struct driver *d, int64_t age_ms, int max,
+                      int64_t *deleted, char why[DRIVER_WHY_BYTES])
+{
+    struct packet p = {0};
+    gr_rc rc = GR_OK;
+
+    *deleted = 0;
+    if (make_ready(d, why) != GR_OK)
+        return GR_REFUSE;
+    if (put_purge(d, begin(d, &p, PART_END), age_ms, max)) {
+        rc = exchange(d, &p, why);
+        if (rc == GR_OK)
+            *deleted = (int64_t)mysql_affected_rows(d->conn);
+        else
+            disconnect(d);
+    }
     packet_fini(&p);
     return rc;
 }
@@ -1049,27 +1112,6 @@ static gr_rc my_look(struct driver *d, struct driver_look *look,
     return rc;
 }
 
-/* Whether EXPLAIN says that the statement in d->sql uses an index, and does not sort. */
-static gr_rc explain(struct driver *d, struct packet *p, bool *good,
-                     char why[DRIVER_WHY_BYTES])
-{
-    gr_rc rc = exchange(d, p, why);
-    MYSQL_ROW row;
-
-    *good = rc == GR_OK && p->rows;
-    while (*good && (row = mysql_fetch_row(p->rows))) {
-        unsigned n = mysql_num_fields(p->rows);
-        MYSQL_FIELD *fields = mysql_fetch_fields(p->rows);
-
-        for (unsigned i = 0; i < n; i++)
-            if ((strcmp(fields[i].name, "key") == 0 && !row[i]) ||
-                (strcmp(fields[i].name, "Extra") == 0 && row[i] &&
-                 strstr(row[i], "filesort")))
-                *good = false;
-    }
-    return rc;
-}
-
 static void check_statuses(struct driver *d, driver_finding *found, void *self)
 {
     const struct my_column *status = &d->columns[COLUMN_status];
@@ -1085,23 +1127,139 @@ static void check_statuses(struct driver *d, driver_finding *found, void *self)
     }
 }
 
-static void check_plan(struct driver *d, driver_finding *found, void *self)
+/* What EXPLAIN says of the statement in d->sql: whether an index is used, and nothing is sorted. GR_REFUSE: it
+ * cannot be executed, perhaps because a privilege is missing. */
+static gr_rc explain(struct driver *d, struct packet *p, bool *indexed,
+                     char why[DRIVER_WHY_BYTES])
+{
+    gr_rc rc = exchange(d, p, why);
+    MYSQL_ROW row;
+
+    *indexed = rc == GR_OK && p->rows;
+    while (*indexed && (row = mysql_fetch_row(p->rows))) {
+        unsigned n = mysql_num_fields(p->rows);
+        MYSQL_FIELD *fields = mysql_fetch_fields(p->rows);
+
+        for (unsigned i = 0; i < n; i++)
+            if ((strcmp(fields[i].name, "key") == 0 && !row[i]) ||
+                (strcmp(fields[i].name, "Extra") == 0 && row[i] &&
+                 strstr(row[i], "filesort")))
+                *indexed = false;
+    }
+    packet_fini(p);
+    return rc;
+}
+
+static void check_take(struct driver *d, driver_finding *found, void *self)
 {
     char why[DRIVER_WHY_BYTES];
     struct packet p = {0};
     struct buf *sql = begin(d, &p, PART_ROWS);
-    bool good;
+    bool indexed;
 
     buf_puts(sql, "EXPLAIN SELECT ");
     put_id_read(d, sql);
     put_is_new(d, sql);
     put_order(d, sql);
     buf_puts(sql, " LIMIT 1");
-    if (explain(d, &p, &good, why) != GR_OK)
+    if (explain(d, &p, &indexed, why) != GR_OK)
         found(self, true, why, "correct `where`");
-    else if (!good)
+    else if (!indexed)
         found(self, false, "no index finds new rows in their order",
               "create the index that `grapnel outbox init` prints");
+}
+
+static void check_write(struct driver *d, driver_finding *found, void *self)
+{
+    const struct driver_write write = {
+        .row_id = "0", .error = "", .status = DRIVER_DELIVERED};
+    char why[DRIVER_WHY_BYTES];
+    struct packet p = {0};
+    bool indexed;
+
+    buf_puts(begin(d, &p, PART_ROWS), "EXPLAIN ");
+    put_write(d, &d->sql, &write);
+    if (explain(d, &p, &indexed, why) != GR_OK)
+        found(self, true, why,
+              "grant UPDATE, as `grapnel outbox init` prints it");
+    else if (!indexed)
+        found(self, true, "the column of ids has no index",
+              "make it the primary key");
+}
+
+/* Whether an index begins with the status and the age. EXPLAIN of a small table does not say it. */
+static bool has_age_index(struct driver *d, const struct my_column *age)
+{
+    static const char quoted[] = "CONCAT('`', REPLACE(%s.COLUMN_NAME, '`', "
+                                 "'``'), '`') = ";
+    const char *dot = strchr(d->table.name, '.');
+    char why[DRIVER_WHY_BYTES];
+    struct packet p = {0};
+    struct buf *sql = begin(d, &p, PART_ROWS);
+    bool has;
+
+    buf_puts(sql, "SELECT 1 FROM information_schema.STATISTICS a JOIN "
+                  "information_schema.STATISTICS b USING (TABLE_SCHEMA, "
+                  "TABLE_NAME, INDEX_NAME) WHERE a.SEQ_IN_INDEX = 1 AND "
+                  "b.SEQ_IN_INDEX = 2 AND TABLE_NAME = ");
+    put_text(d, sql, dot ? dot + 1 : d->table.name);
+    buf_puts(sql, " AND TABLE_SCHEMA = ");
+    put_schema(d, sql);
+    buf_puts(sql, " AND ");
+    buf_printf(sql, quoted, "a");
+    put_text(d, sql, d->columns[COLUMN_status].name);
+    buf_puts(sql, " AND ");
+    buf_printf(sql, quoted, "b");
+    put_text(d, sql, age->name);
+    has = exchange(d, &p, why) == GR_OK && mysql_num_rows(p.rows) > 0;
+    packet_fini(&p);
+    return has;
+}
+
+static void check_purge(struct driver *d, driver_finding *found, void *self)
+{
+    const struct my_column *age = age_column(d);
+    char why[DRIVER_WHY_BYTES];
+    struct packet p = {0};
+    bool indexed;
+
+    if (!d->deletes)
+        return;
+    if (!age) {
+        found(self, true,
+              "the table has no column for the age of delivered rows",
+              "add `last_attempt_at`, or set `after_success: keep`");
+        return;
+    }
+    buf_puts(begin(d, &p, PART_ROWS), "EXPLAIN ");
+    put_purge(d, &d->sql, 3600 * 1000, 1);
+    if (explain(d, &p, &indexed, why) != GR_OK)
+        found(self, true, why,
+              "grant DELETE, as `grapnel outbox init` prints it");
+    if (!has_age_index(d, age))
+        found(self, false,
+              "no index finds delivered rows that are to be deleted",
+              "create the index that `grapnel outbox init` prints");
+}
+
+/* Without transactions two processes would take the same rows, and the marks would not be undone. */
+static void check_engine(struct driver *d, driver_finding *found, void *self)
+{
+    const char *dot = strchr(d->table.name, '.');
+    char why[DRIVER_WHY_BYTES];
+    struct packet p = {0};
+    struct buf *sql = begin(d, &p, PART_ROWS);
+    MYSQL_ROW row;
+
+    buf_puts(sql, "SELECT ENGINE FROM information_schema.TABLES WHERE "
+                  "TABLE_NAME = ");
+    put_text(d, sql, dot ? dot + 1 : d->table.name);
+    buf_puts(sql, " AND TABLE_SCHEMA = ");
+    put_schema(d, sql);
+    if (exchange(d, &p, why) == GR_OK && (row = mysql_fetch_row(p.rows)) &&
+        row[0] && strcmp(row[0], "InnoDB") != 0)
+        found(self, true, "the table's engine has no transactions",
+              "ALTER TABLE … ENGINE = InnoDB");
     packet_fini(&p);
 }
 
@@ -1111,13 +1269,16 @@ static void my_check(const struct relay *relay, driver_finding *found,
     struct driver *d = my_open(relay, "check", 0);
     char why[DRIVER_WHY_BYTES];
 
-    if (make_ready(d, why) != GR_OK) {
+    if (connect_to(d, why) != GR_OK) {
         found(self, true, why,
               "correct `database`, `password_file`, `table` or `columns`, or "
               "create what is missing");
     } else {
+        check_engine(d, found, self);
         check_statuses(d, found, self);
-        check_plan(d, found, self);
+        check_take(d, found, self);
+        check_write(d, found, self);
+        check_purge(d, found, self);
     }
     my_close(d);
 }

@@ -149,6 +149,54 @@ class OutboxMariadb(relay_cases.RelayCases):
         self.insert(4, 6)
         self.all_arrive(rig, [f"row-{i}" for i in range(1, 7)])
 
+    def test_a_connection_that_the_server_still_has_is_waited_for(self):
+        """Rows that it has locked would be skipped, and younger ones taken first."""
+        rig = self.pipeline(start=False)
+        old = self.db.writer()
+        self.addCleanup(old.close)
+        self.insert(1, 1)
+        self.assertEqual(old.do("SELECT GET_LOCK(MD5(CONCAT_WS(' ', 'grapnel', "
+                                "DATABASE(), 'outbox', 'orders', "
+                                "'webhook_outbox')), 0)"), ["1\n"])
+        rig.start()
+        wait_for(lambda: "an earlier connection of this process" in
+                 rig["outbox"].log())
+        self.assertEqual(self.statuses(), {"NOT_CALLED": 1})
+        old.close()
+        self.all_arrive(rig, ["row-1"])
+
+    def test_check_says_what_is_missing(self):
+        rig = self.pipeline(start=False, after_success="delete after 1d")
+        check = lambda: rig.cli_text("outbox", "check").stdout  # noqa: E731
+        self.assertIn("no index finds delivered rows", check())
+        self.db.sql("CREATE INDEX old ON webhook_outbox (status, last_attempt_at)")
+        self.assertEqual(check(), "orders: nothing is missing\n")
+        self.db.sql("ALTER TABLE webhook_outbox ENGINE = MyISAM, "
+                    "MODIFY status VARCHAR(13)")
+        said = check()
+        self.assertIn("engine has no transactions", said)
+        self.assertIn("status FAILED_PERMANENTLY is longer than column", said)
+        self.db.sql("ALTER TABLE webhook_outbox DROP PRIMARY KEY")
+        self.assertIn("the column of ids has no index", check())
+        self.db.sql("CREATE USER reader; GRANT SELECT ON webhook_outbox TO reader")
+        self.addCleanup(self.db.sql, "DROP USER reader", database=False)
+        rig.config["outbox"][0]["database"] = self.db.uri.replace("root@", "reader@")
+        rig.write_config()
+        said = check()
+        self.assertIn("grant UPDATE", said)
+        self.assertIn("grant DELETE", said)
+
+    def test_delivered_rows_are_deleted(self):
+        rig = self.pipeline(after_success="delete after 1d")
+        self.db.sql("INSERT INTO webhook_outbox (id, payload, status, last_attempt_at) "
+                    "VALUES ('old', '1', 'SUCCESS', NOW() - INTERVAL 2 DAY), "
+                    "('young', '1', 'SUCCESS', NOW() - INTERVAL 1 HOUR), "
+                    "('failed', '1', 'FAILED_PERMANENTLY', NOW() - INTERVAL 2 DAY), "
+                    "('never', '1', 'SUCCESS', NULL)")
+        rig["outbox"].restart()
+        wait_for(lambda: {row for row, in self.db.sql(
+            "SELECT id FROM webhook_outbox")} == {"young", "failed", "never"})
+
     def test_old_rows_are_not_read(self):
         """The statement that takes rows finds them by the index, as EXPLAIN shows."""
         self.db.sql("INSERT INTO webhook_outbox (id, payload, status) SELECT "
