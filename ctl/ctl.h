@@ -25,6 +25,7 @@ extern const struct command ctl_commands[];
 /* help.c */
 void help_all(void);
 void help_one(const struct command *c);
+void help_family(const char *word); /* of all commands that begin with it */
 void help_manual(const char *page); /* "grapnel.yaml"; else of the command */
 
 /* The commands. Each prints its results and errors and returns its exit code. */

@@ -15,6 +15,10 @@ static int run_at_once(const struct parsed *p)
         help_one(p->command);
         return 0;
     }
+    if (p->help && p->family) {
+        help_family(p->family);
+        return 0;
+    }
     if (p->help) {
         help_all();
         return 0;

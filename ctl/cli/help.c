@@ -92,6 +92,20 @@ void help_one(const struct command *c)
     printf("\nExamples\n%s", c->examples);
 }
 
+void help_family(const char *word)
+{
+    size_t n = strlen(word);
+    bool first = true;
+
+    for (const struct command *c = ctl_commands; c->name; c++) {
+        if (strncmp(c->name, word, n) != 0 || c->name[n] != ' ')
+            continue;
+        printf("%s", first ? "" : "\n");
+        help_one(c);
+        first = false;
+    }
+}
+
 /* ---- the manual page ---- */
 
 static void put_manual(struct buf *b)
@@ -144,7 +158,7 @@ static void put_manual(struct buf *b)
     manual_section(b, "SEE ALSO");
     manual_text(b, "grapnel.yaml(5), grapnel-ingress(8), grapnel-sequencer(8), "
                    "grapnel-deliverer(8), grapnel-dlqd(8), "
-                   "grapnel-console(8)");
+                   "grapnel-outbox(8), grapnel-console(8)");
 }
 
 void help_manual(const char *page)

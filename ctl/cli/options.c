@@ -174,6 +174,19 @@ static void take_words(struct option_reading *r)
     }
 }
 
+/* The first word is that of commands with two words only: lists their second words. false: it is not. */
+static bool is_family(const struct option_reading *r, struct buf *seconds)
+{
+    const char *word = r->out->args[0];
+    size_t n = strlen(word);
+
+    for (const struct command *c = r->commands; c->name; c++)
+        if (strncmp(c->name, word, n) == 0 && c->name[n] == ' ')
+            buf_printf(seconds, "%s%s", seconds->len ? ", " : "",
+                       c->name + n + 1);
+    return seconds->len;
+}
+
 /* Takes the longest name of a command off the words. Without words there is none, and no
  * error. */
 static gr_rc find_command(struct option_reading *r)
@@ -202,6 +215,15 @@ static gr_rc find_command(struct option_reading *r)
         }
     }
     if (!best) {
+        struct buf seconds;
+
+        buf_init(&seconds, 200);
+        p->family = is_family(r, &seconds) ? near.text : NULL;
+        snprintf(r->why, 400, "grapnel %.60s needs one of these words: %s",
+                 near.text, seconds.len ? seconds.data : "");
+        buf_fini(&seconds);
+        if (p->family)
+            return GR_OK;
         if (strcmp(near.text, "help") == 0)
             near.best = "--help";
         snprintf(r->why, 400, "there is no command \"%.60s\"%s", near.text,
@@ -325,6 +347,8 @@ gr_rc options_parse(const struct command *commands, int argc, char **argv,
         if (is_option(argv[i]) && take_option(&r, &i) != GR_OK)
             return GR_REFUSE;
     c = out->command;
+    if (out->family && !out->help) /* `why` is that of find_command() */
+        return GR_REFUSE;
     if (!c || out->help || out->version)
         return GR_OK;
     if (out->arg_count < c->min) {

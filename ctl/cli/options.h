@@ -41,8 +41,10 @@ char *option_help(const struct command *c, const struct option_spec *o);
 /* What the command line says. Borrows from argv. */
 struct parsed {
     const struct command *command; /* NULL: none was named */
-    const char *config;            /* NULL: not given */
-    const char *run_dir;           /* likewise */
+    /* The first word of commands, without a second one; help was asked for. NULL: not so. */
+    const char *family;
+    const char *config;  /* NULL: not given */
+    const char *run_dir; /* likewise */
     bool json, local, help, version;
     const char *values[OPTIONS_MAX]; /* as command->options; "" for a flag */
     const char **args;               /* owned; ends with NULL */
