@@ -115,7 +115,8 @@ CREATE TABLE taken (
   event_id TEXT NOT NULL,
   grant_id INTEGER NOT NULL,
   task     INTEGER NOT NULL,          -- its row in `tasks`
-  lane     TEXT,                      -- of an ordered endpoint: its workspace, or ''; else NULL
+  lane     TEXT,                      -- of an ordered endpoint: its workspace, and the ordering key in a
+                                      -- second line, or ''; else NULL
   attempt  INTEGER NOT NULL,          -- the number of the attempt, from 1
   state    INTEGER NOT NULL,          -- enum taken_state (take_rows.h); 0: it has not ended
   late     INTEGER NOT NULL,          -- 1: meanwhile an earlier consumer acknowledged it, too late

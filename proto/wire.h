@@ -43,7 +43,7 @@ WIRE_RECORDS(M)
 #undef M
 #undef F
 
-/* A task as it was stored: of this version, or of version 1, which has no `retry`. */
+/* A task as it was stored: of this version, or of version 1, which ends before `retry`. */
 GR_MUST_CHECK gr_rc wire_get_stored_task(struct wire_task *v, struct bytes in);
 
 /* The kind of a frame or message; 0: its kind is unknown here. */

@@ -42,8 +42,9 @@ CREATE TABLE events (
   reopened_ms     INTEGER,            -- when a person last sent it again, though it was refused or a
                                       -- duplicate; its age counts from then; NULL: never
   sum             INTEGER,            -- checksum (db_sums.h); NULL: made before there were any
-  subscriber      INTEGER             -- the row of the process in `subscribers` that is told what becomes
+  subscriber      INTEGER,            -- the row of the process in `subscribers` that is told what becomes
                                       -- of it; NULL: none is
+  ordering_key    TEXT                -- a producer's, for its lane in its workspace; NULL: it has none
 ) STRICT;
 -- Ids are made from time, so this index grows at its end.
 CREATE UNIQUE INDEX events_id ON events(id);
@@ -312,6 +313,8 @@ CREATE TABLE deliveries (
                                               -- age counts from then; 0: never
   retry_choice TEXT,                          -- policy=, max_attempts= and expires_ms= that its route or
                                               -- event chose (choice.h); NULL: none
+  lane_key    INTEGER NOT NULL DEFAULT 0,     -- lane.h: a lane of its own for each ordering key; 0: it has
+                                              -- none, or its endpoint does not tell them apart
   PRIMARY KEY (event, endpoint)
 ) STRICT, WITHOUT ROWID;
 -- Deliveries that no deliverer has. The last two columns let counts and ages read the index alone.
@@ -325,7 +328,8 @@ CREATE INDEX deliveries_out
   WHERE grant_id <> 0;
 -- An ordered lane: its head (`behind` 0), then the rest. The plus keeps SQLite from seeking by
 -- this condition instead of by the lane.
-CREATE INDEX deliveries_lane ON deliveries(endpoint, lane, behind, route_order)
+CREATE INDEX deliveries_lane
+  ON deliveries(endpoint, lane, lane_key, behind, route_order)
   WHERE +lane >= 0 AND (status < 3 OR grant_id <> 0);
 CREATE INDEX deliveries_dead ON deliveries(event, endpoint) WHERE status = 4;
 
@@ -344,9 +348,10 @@ CREATE TABLE halts (
   lane     INTEGER NOT NULL,
   route_order INTEGER NOT NULL,
   at_ms    INTEGER NOT NULL,
+  lane_key INTEGER NOT NULL DEFAULT 0,        -- as in deliveries
   PRIMARY KEY (event, endpoint)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX halts_lane ON halts(endpoint, lane, route_order);
+CREATE INDEX halts_lane ON halts(endpoint, lane, lane_key, route_order);
 
 -- Attempts that failed, and those whose result came late. The row of a delivery has the attempt
 -- that delivered it.

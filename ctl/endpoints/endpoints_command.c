@@ -98,12 +98,14 @@ static void print_endpoints(struct ctl *c, const json_t *list)
                    time_of(e, "failing_since"), when_zone());
         json_array_foreach(json_object_get(e, "halted"), k, h)
         {
-            const char *workspace = text_of(h, "workspace");
+            const char *workspace = text_of(h, "workspace"),
+                       *key = text_of(h, "ordering_key");
 
-            printf("%s%s: halted since %s %s%s%s by %s%s\n",
+            printf("%s%s: halted since %s %s%s%s%s%s by %s%s\n",
                    colour_on(RED, c->colour), text_of(e, "name"),
                    time_of(h, "since"), when_zone(),
                    *workspace ? " in workspace " : "", workspace,
+                   *key ? ", ordering key " : "", key,
                    text_of(h, "dead_letter_id"), colour_off(RED, c->colour));
         }
     }

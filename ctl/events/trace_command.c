@@ -165,7 +165,8 @@ static void print_head(struct ctl *c, const json_t *e)
 {
     const char *reason = text_of(e, "reason"), *number = text_of(e, "sequence");
     const char *of = text_of(e, "duplicate_of"),
-               *request = text_of(e, "request");
+               *request = text_of(e, "request"),
+               *key = text_of(e, "ordering_key");
     char *names = provider_names(e);
 
     printf("%s%s%s  %s\n", colour_on(BOLD, c->colour), text_of(e, "id"),
@@ -174,6 +175,8 @@ static void print_head(struct ctl *c, const json_t *e)
     free(names);
     printf("  workspace  %s%s%s\n", text_of(e, "workspace"),
            *number ? ", number " : "", number);
+    if (*key)
+        printf("  ordering   key %s\n", key);
     printf("  received   %s %s\n", time_of(e, "received_at"), when_zone());
     if (*request)
         printf("  request    %s, which contained several events\n", request);

@@ -308,9 +308,15 @@ static char *lane_of(const struct granted_endpoint *e, const struct task *t)
 {
     int ordered = e->config->settings.ordered;
 
-    return ordered == LANES_NONE  ? NULL
-           : ordered == LANES_ALL ? gr_strdup("")
-                                  : wire_dup(t->w.workspace);
+    if (ordered == LANES_NONE)
+        return NULL;
+    if (ordered == LANES_ALL)
+        return gr_strdup("");
+    /* An ordering key has no control character. */
+    return gr_printf("%.*s%s%.*s", (int)t->w.workspace.n,
+                     (const char *)t->w.workspace.p,
+                     t->w.ordering_key.n ? "\n" : "", (int)t->w.ordering_key.n,
+                     (const char *)t->w.ordering_key.p);
 }
 
 static bool take_one(struct deliverer *d, struct grant *g, struct task *t,

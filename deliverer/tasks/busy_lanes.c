@@ -2,9 +2,11 @@
 #include "busy_lanes.h"
 #include "siphash.h"
 
-uint64_t busy_lanes_key(uint64_t grant, struct bytes lane)
+uint64_t busy_lanes_key(uint64_t grant, struct bytes workspace,
+                        struct bytes ordering_key)
 {
-    uint64_t h = hash_keyed(grant, lane.p, lane.n);
+    uint64_t h = hash_keyed(hash_keyed(grant, workspace.p, workspace.n),
+                            ordering_key.p, ordering_key.n);
 
     return h ? h : 1;
 }

@@ -15,8 +15,10 @@ struct busy_lanes {
     struct lookup keys;
 };
 
-/* The key of a grant's lane, by the lane's name; never 0. */
-uint64_t busy_lanes_key(uint64_t grant, struct bytes lane);
+/* The key of a grant's lane, by the workspace ("": the lane has all) and the ordering key of its
+ * events ("": they have none); never 0. */
+uint64_t busy_lanes_key(uint64_t grant, struct bytes workspace,
+                        struct bytes ordering_key);
 
 void busy_lanes_fini(struct busy_lanes *l);
 bool busy_lanes_has(const struct busy_lanes *l, uint64_t key);

@@ -186,9 +186,9 @@ uint64_t endpoint_lane(const struct granted_endpoint *e, const struct task *t)
 
     if (e->config->settings.ordered == LANES_NONE)
         return 0;
-    return busy_lanes_key(t->w.grant, e->config->settings.ordered == LANES_ALL
-                                          ? all
-                                          : t->w.workspace);
+    if (e->config->settings.ordered == LANES_ALL)
+        return busy_lanes_key(t->w.grant, all, all);
+    return busy_lanes_key(t->w.grant, t->w.workspace, t->w.ordering_key);
 }
 
 static bool lane_free(const struct granted_endpoint *e, const struct task *t,

@@ -89,6 +89,10 @@ const struct value event_trace_fields[] = {
          "how many events of each type the workspace had then, as "
          "type=count,type=count",
          .flags = VALUE_NULL),
+    TEXT("ordering_key",
+         "the ordering key that its producer gave it: its lane in its "
+         "workspace; null: it has none",
+         .flags = VALUE_NULL),
     LIST("deliveries", &delivery, "its deliveries, one for each endpoint"),
     LIST("timeline", &timeline_step,
          "what happened to it; the sequencer also reports the attempts"),

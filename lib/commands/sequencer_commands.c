@@ -159,6 +159,9 @@ static const char *const endpoint_orders[] = {"none", "workspace", "all", NULL};
 static const struct value halted_fields[] = {
     TEXT("workspace", "the workspace of the lane; null: the lane has all",
          .flags = VALUE_NULL),
+    TEXT("ordering_key",
+         "the ordering key of the lane; null: its events have none",
+         .flags = VALUE_NULL),
     TIME("since", "since when it is halted"),
     TEXT("event_id", "the event that halts it"),
     TEXT("dead_letter_id",

@@ -103,7 +103,9 @@ enum { PULL_LEASE_MS = MINUTE_MS };
     X(F, DELIVERER, SHARED, choice, ordered, "ordered", "none",                \
       "deliver one event at a time: per `workspace`, or for the whole "        \
       "endpoint (`all`). Each delivery waits until the previous one "          \
-      "has ended. `none`: deliver in parallel",                                \
+      "has ended. With `workspace`, events with an `ordering_key` wait "       \
+      "only for those of the same workspace and key. `none`: deliver in "      \
+      "parallel",                                                              \
       .choices = settings_ordered_words)                                       \
     X(F, SEQUENCER, OWN, either, on_dead_halt, "on_dead", "continue",          \
       "with `ordered`: after a dead letter, `continue` with the next "         \

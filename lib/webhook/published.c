@@ -144,6 +144,7 @@ static gr_rc read_optional(struct published *p, struct published_wrong *w)
     const json_t *policy = json_object_get(p->json, "retry_policy");
     const json_t *attempts = json_object_get(p->json, "max_attempts");
     const json_t *url = json_object_get(p->json, "url");
+    const json_t *key = json_object_get(p->json, "ordering_key");
     gr_rc rc = GR_OK;
 
     p->endpoints = json_object_get(p->json, "endpoints");
@@ -159,14 +160,16 @@ static gr_rc read_optional(struct published *p, struct published_wrong *w)
         rc = read_max_attempts(attempts, &p->max_attempts, w);
     if (rc == GR_OK && url)
         rc = read_url(url, p, w);
+    if (rc == GR_OK && key)
+        rc = read_text(key, "ordering_key", &p->ordering_key, w);
     return rc;
 }
 
 static gr_rc check_names(const json_t *object, struct published_wrong *w)
 {
     static const char *const known[] = {
-        "type",       "workspace",    "data",         "id", "endpoints",
-        "expires_in", "retry_policy", "max_attempts", "url"};
+        "type",       "workspace",    "data",         "id",  "endpoints",
+        "expires_in", "retry_policy", "max_attempts", "url", "ordering_key"};
     const char *name;
     json_t *value;
 

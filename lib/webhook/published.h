@@ -2,7 +2,7 @@
  * batch:
  *
  *   {"type","workspace","data"}, and optionally "id", "endpoints", "expires_in",
- *   "retry_policy", "max_attempts", "url"
+ *   "retry_policy", "max_attempts", "url", "ordering_key"
  *
  * Ingress and the sequencer both read it with this code: ingress to report errors at once,
  * the sequencer to make the body for endpoints. Pure. */
@@ -14,7 +14,9 @@
 #include "rc.h"
 #include <jansson.h>
 
-enum { PUBLISHED_TEXT_MAX_BYTES = 255 }; /* of id, type, workspace */
+enum {
+    PUBLISHED_TEXT_MAX_BYTES = 255
+}; /* of id, type, workspace, ordering_key */
 
 struct published {
     json_t *json; /* the object, owned; the texts below are inside it */
@@ -27,6 +29,8 @@ struct published {
     int64_t max_attempts;     /* 0: it does not choose a number */
     /* instead of its endpoint's, of which it then lists one; NULL: none */
     const char *url;
+    const char
+        *ordering_key; /* its lane in its workspace (lane.h); NULL: none */
     struct bytes data; /* as it was written, for the body */
 };
 
@@ -35,6 +39,9 @@ struct published {
 #define PUBLISHED_EXPIRES ":expires"
 /* The stored header of an event that names its URL: "ENDPOINT URL". */
 #define PUBLISHED_URL ":url"
+
+/* The stored header of an event with an ordering key, which so returns with a dead letter. */
+#define PUBLISHED_ORDERING_KEY ":ordering-key"
 
 /* The stored header of an event whose endpoints get its `data` alone: as it is written
  * (PAYLOAD_JSON), or the text that it is (PAYLOAD_TEXT). */

@@ -43,7 +43,8 @@ static void look_at_lane(struct sequencer *q, const struct endpoint *e,
 {
     int64_t route_order;
     bool halted = e->halts &&
-                  store_halted(q->lanes, e->id, d->lane, &route_order) &&
+                  store_halted(q->lanes, e->id, delivery_lane(d),
+                               &route_order) &&
                   d->route_order > route_order;
 
     p->result = "behind";

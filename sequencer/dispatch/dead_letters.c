@@ -6,6 +6,7 @@
 #include "log.h"
 #include "outcomes.h"
 #include "profile.h"
+#include "publication.h"
 #include "store.h"
 #include "workspace_erase.h"
 #include <stdio.h>
@@ -202,9 +203,13 @@ bool dead_letters_work(struct sequencer *q)
 
 int64_t dead_letters_adopt(struct sequencer *q, const struct wire_requeued *m)
 {
-    char *strings[] = {wire_dup(m->event_id),    wire_dup(m->source),
-                       wire_dup(m->provider_id), wire_dup(m->type),
-                       wire_dup(m->workspace),   wire_dup(m->clock)};
+    char *strings[] = {wire_dup(m->event_id),
+                       wire_dup(m->source),
+                       wire_dup(m->provider_id),
+                       wire_dup(m->type),
+                       wire_dup(m->workspace),
+                       wire_dup(m->clock),
+                       wire_dup(publication_ordering_key(m->headers))};
     struct event_row ev = {.n = intake_number(q),
                            .id = strings[0],
                            .source = strings[1],
@@ -212,6 +217,7 @@ int64_t dead_letters_adopt(struct sequencer *q, const struct wire_requeued *m)
                            .type = strings[3],
                            .workspace = strings[4],
                            .clock = strings[5],
+                           .ordering_key = strings[6],
                            .received_ms = m->received_ms,
                            .taken_ms = q->d.loop.now_ms,
                            .status = EVENT_NEW,
@@ -276,7 +282,8 @@ static void send_end(struct sequencer *q, const struct wire_requeued *m,
 static bool reopen_dead(struct sequencer *q, const struct wire_requeued *m,
                         struct endpoint *e, struct delivery *d)
 {
-    char *workspace;
+    char *workspace, *ordering_key;
+    struct lane lane;
 
     /* This database is from before the delivery's last dead letter. */
     if (d->status == DELIVERY_DEAD && d->generation < (int64_t)m->generation)
@@ -291,8 +298,11 @@ static bool reopen_dead(struct sequencer *q, const struct wire_requeued *m,
         return true;
     }
     workspace = wire_dup(m->workspace);
-    delivery_reopen(q, e, d, workspace, 0);
+    ordering_key = wire_dup(publication_ordering_key(m->headers));
+    lane = lanes_of(e, lanes_workspace(q, workspace), ordering_key);
+    delivery_reopen(q, e, d, lane, 0);
     free(workspace);
+    free(ordering_key);
     return true;
 }
 
@@ -379,7 +389,7 @@ gr_rc dead_letters_decided(struct sequencer *q, const struct wire_decided *m)
         return GR_OK;
     if (delivery_load(q->deliveries, event, e->id, &d) &&
         d.status == DELIVERY_DEAD)
-        lanes_unhalt(q, e, event, d.lane);
+        lanes_unhalt(q, e, event, delivery_lane(&d));
     delivery_fini(&d);
     return GR_OK;
 }

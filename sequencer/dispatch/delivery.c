@@ -110,7 +110,7 @@ static const struct db_statement statements[] = {
      "= CASE WHEN status < 3 THEN 0 ELSE status END WHERE endpoint = ?1 AND "
      "event IN (SELECT event FROM deliveries INDEXED BY deliveries_out WHERE "
      "endpoint = ?1 AND grant_id = ?2 AND grant_id <> 0 LIMIT ?3) RETURNING "
-     "status, lane"},
+     "status, lane, lane_key"},
 };
 
 struct deliveries *deliveries_open(struct db *db)
@@ -275,7 +275,7 @@ static void queue_task(struct sequencer *q, struct endpoint *e, int64_t event,
 
 /* ---- new ones ---- */
 
-void delivery_add(struct sequencer *q, struct endpoint *e, struct workspace *ws,
+void delivery_add(struct sequencer *q, struct endpoint *e, struct lane lane,
                   struct delivery *d, const struct event_row *ev,
                   const struct event_content *content)
 {
@@ -284,8 +284,9 @@ void delivery_add(struct sequencer *q, struct endpoint *e, struct workspace *ws,
 
     d->endpoint = e->id;
     d->status = DELIVERY_WAITING;
-    d->lane = lanes_of(e, ws);
-    d->behind = lanes_busy(q, e, d->lane);
+    d->lane = lane.n;
+    d->lane_key = lane.key;
+    d->behind = lanes_busy(q, e, lane);
     if (!d->behind && dispatch_at_once(q, e)) {
         d->status = DELIVERY_IN_FLIGHT;
         d->grant_id = e->grant;
@@ -379,9 +380,9 @@ static void after_final(struct sequencer *q, struct endpoint *e,
     if (was_open)
         event_maybe_ended(q, d->event);
     if (!d->grant_id)
-        lanes_freed(q, e, d->lane);
+        lanes_freed(q, e, delivery_lane(d));
     if (d->status == DELIVERY_DELIVERED)
-        lanes_unhalt(q, e, d->event, d->lane);
+        lanes_unhalt(q, e, d->event, delivery_lane(d));
 }
 
 void delivery_move(struct sequencer *q, struct endpoint *e, struct delivery *d,
@@ -433,16 +434,14 @@ void delivery_move(struct sequencer *q, struct endpoint *e, struct delivery *d,
     if (!is_open(to))
         after_final(q, e, d, was_open);
     else if (to == DELIVERY_WAITING && d->behind)
-        lanes_freed(q, e, d->lane);
+        lanes_freed(q, e, delivery_lane(d));
     else if (to == DELIVERY_WAITING)
         e->waiting = true;
     endpoint_wake(q, e);
 }
 
-/* `ordered` may have changed since, so the lane is computed again. */
 void delivery_reopen(struct sequencer *q, struct endpoint *e,
-                     struct delivery *d, const char *workspace,
-                     uint64_t action_id)
+                     struct delivery *d, struct lane lane, uint64_t action_id)
 {
     event_trace_keep_end(q, d, e->name);
     /* The row has the attempt that delivered the present generation, and will have that of the
@@ -460,7 +459,8 @@ void delivery_reopen(struct sequencer *q, struct endpoint *e,
             d->deliverer);
     else if (d->status == DELIVERY_DEAD)
         d->died = d->generation;
-    d->lane = lanes_of(e, lanes_workspace(q, workspace));
+    d->lane = lane.n;
+    d->lane_key = lane.key;
     /* Also in a halted lane: lanes_freed() passes deliveries up to the dead letter that
      * halts it. */
     d->behind = lane_is_ordered(d->lane);
@@ -489,7 +489,7 @@ void delivery_copy_gone(struct sequencer *q, struct endpoint *e,
     d->grant_id = 0;
     check(e, d);
     delivery_save(q->deliveries, d);
-    lanes_freed(q, e, d->lane);
+    lanes_freed(q, e, delivery_lane(d));
 }
 
 /* ---- many at once ---- */
@@ -517,7 +517,7 @@ int deliveries_sweep(struct sequencer *q, struct endpoint *e, uint64_t grant,
                      bool lossy, int max)
 {
     struct deliveries *s = q->deliveries;
-    int64_t freed[SWEEP_MAX];
+    struct lane freed[SWEEP_MAX];
     int n = 0, freed_count = 0;
 
     assert(grant != e->grant && max <= SWEEP_MAX);
@@ -527,7 +527,8 @@ int deliveries_sweep(struct sequencer *q, struct endpoint *e, uint64_t grant,
     bind_i64(s->sweep, 4, lossy);
     for (; db_step(s->db, s->sweep); n++)
         if (!is_open((int)col_i64(s->sweep, 0)))
-            freed[freed_count++] = col_i64(s->sweep, 1);
+            freed[freed_count++] = (struct lane){col_i64(s->sweep, 1),
+                                                 col_i64(s->sweep, 2)};
     db_done(s->sweep);
     for (int i = 0; i < freed_count; i++)
         lanes_freed(q, e, freed[i]);

@@ -29,12 +29,12 @@
 
 #include "alloc.h"
 #include "bounds.h"
+#include "lane.h"
 #include "rc.h"
 #include "row.h"
 
 struct sequencer;
 struct endpoint;
-struct workspace;
 struct event_row;
 struct event_content;
 
@@ -61,6 +61,7 @@ enum delivery_status {
     X(u64, out_n)            \
     X(i64, generation)       \
     X(i64, lane)             \
+    X(i64, lane_key)         \
     X(flag, behind)          \
     X(u64, action_id)        \
     X(flag, sent)            \
@@ -91,6 +92,11 @@ struct delivery {
     char event_id[EVENT_ID_BYTES + 1];
 };
 
+static inline struct lane delivery_lane(const struct delivery *d)
+{
+    return (struct lane){d->lane, d->lane_key};
+}
+
 /* The statements of `deliveries`; part of the sequencer's store. */
 struct deliveries;
 struct deliveries *deliveries_open(struct db *db);
@@ -120,11 +126,11 @@ int64_t delivery_ref(int64_t event, int64_t endpoint);
 
 /* ---- new ones ---- */
 
-/* Add a delivery to `e` of an event of this workspace, and dispatch it at once if that is
+/* Add a delivery to `e` in this lane (lanes_of()), and dispatch it at once if that is
  * permitted. `d` has its event, route_order, previous number and origin; the rest is filled
  * in. The task is made of the event and its content; without them (NULL), of the rows when
  * it is sent. */
-void delivery_add(struct sequencer *q, struct endpoint *e, struct workspace *ws,
+void delivery_add(struct sequencer *q, struct endpoint *e, struct lane lane,
                   struct delivery *d, const struct event_row *ev,
                   const struct event_content *content);
 /* Add a delivery that is dead: dlqd has its dead letter, and this database is older. */
@@ -147,11 +153,11 @@ struct delivery_cause {
  * is a bug, and ends the process before it is on disk. */
 void delivery_move(struct sequencer *q, struct endpoint *e, struct delivery *d,
                    enum delivery_status to, const struct delivery_cause *why);
-/* A final delivery begins a new generation, before all that wait in its lane. `action_id`: the
+/* A final delivery begins a new generation, before all that wait in its lane. `ordered` may have
+ * changed since it was added, so the caller computes the lane again (lanes_of()). `action_id`: the
  * operator's replay; 0: its dead letter was requeued. */
 void delivery_reopen(struct sequencer *q, struct endpoint *e,
-                     struct delivery *d, const char *workspace,
-                     uint64_t action_id);
+                     struct delivery *d, struct lane lane, uint64_t action_id);
 /* The deliverer has dropped its copy of a final delivery. */
 void delivery_copy_gone(struct sequencer *q, struct endpoint *e,
                         struct delivery *d);

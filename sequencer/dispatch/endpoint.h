@@ -13,6 +13,7 @@
 #include "alloc.h"
 #include "bounds.h"
 #include "dispatch_window.h"
+#include "lane.h"
 #include "rc.h"
 #include "settings.h"
 #include "wire.h"
@@ -88,8 +89,9 @@ struct endpoint {
     int64_t last_lane;
     int64_t round_end; /* the last lane of this round */
     enum { SETTLED, COLLECTING, LINING_UP } laning;
-    int64_t lined_up; /* while LINING_UP: lanes up to this one have a head */
-    int64_t halts;    /* how many dead letters halt a lane */
+    struct lane
+        lined_up;  /* while LINING_UP: lanes up to this one have a head */
+    int64_t halts; /* how many dead letters halt a lane */
     /* Whether attempts are made. */
     enum endpoint_state state; /* endpoint.c alone writes it */
     int64_t since_ms;          /* wall: of this state; 0: ACTIVE */

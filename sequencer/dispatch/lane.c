@@ -1,5 +1,7 @@
 /* lane: computes the number of a delivery's lane. */
 #include "lane.h"
+#include "sha256.h"
+#include <string.h>
 
 /* Earlier versions computed lanes as 62 bits of a hash of the workspace's name, or the negative of
  * that. They are nearer to 0 than this, and are moved at the first start
@@ -11,6 +13,20 @@ int64_t lane_of(enum order_lanes ordered, int64_t workspace)
     if (ordered == LANES_ALL)
         return 0;
     return (ordered == LANES_WORKSPACE ? LANES_BASE : INT64_MIN) + workspace;
+}
+
+int64_t lane_key(const char *ordering_key)
+{
+    uint8_t digest[SHA256_BYTES];
+    uint64_t key = 0;
+
+    if (!ordering_key || !*ordering_key)
+        return 0;
+    sha256((struct bytes){ordering_key, strlen(ordering_key)}, digest);
+    for (size_t i = 0; i < sizeof key; i++)
+        key = key << 8 | digest[i];
+    key &= INT64_MAX;
+    return key ? (int64_t)key : 1;
 }
 
 bool lane_is_ordered(int64_t lane)

@@ -1,6 +1,5 @@
 /* lanes: which delivery of an ordered endpoint waits for which. */
 #include "lanes.h"
-#include "lane.h"
 #include "log.h"
 #include "store.h"
 #include "store_lanes.h"
@@ -28,27 +27,31 @@ int64_t lanes_round_end(const struct sequencer *q, const struct endpoint *e)
     return lane_of(ordered(e), q->next_route_order);
 }
 
-int64_t lanes_of(const struct endpoint *e, const struct workspace *ws)
+struct lane lanes_of(const struct endpoint *e, const struct workspace *ws,
+                     const char *ordering_key)
 {
-    return lane_of(ordered(e), ws->lane);
+    enum order_lanes by = ordered(e);
+
+    return (struct lane){lane_of(by, ws->lane),
+                         by == LANES_WORKSPACE ? lane_key(ordering_key) : 0};
 }
 
-bool lanes_busy(struct sequencer *q, const struct endpoint *e, int64_t lane)
+bool lanes_busy(struct sequencer *q, const struct endpoint *e, struct lane lane)
 {
     int64_t route_order;
 
-    if (!lane_is_ordered(lane))
+    if (!lane_is_ordered(lane.n))
         return false;
     /* While rows are still being moved into this lane, its head is not known. */
     return e->laning == COLLECTING || store_lane_any(q->lanes, e->id, lane) ||
            (e->halts && store_halted(q->lanes, e->id, lane, &route_order));
 }
 
-void lanes_freed(struct sequencer *q, struct endpoint *e, int64_t lane)
+void lanes_freed(struct sequencer *q, struct endpoint *e, struct lane lane)
 {
     int64_t event, route_order, halted;
 
-    if (!lane_is_ordered(lane) || e->laning == COLLECTING ||
+    if (!lane_is_ordered(lane.n) || e->laning == COLLECTING ||
         store_lane_head(q->lanes, e->id, lane) ||
         !store_lane_next(q->lanes, e->id, lane, &event, &route_order))
         return;
@@ -69,7 +72,7 @@ void lanes_halt(struct sequencer *q, struct endpoint *e, const char *event_id,
         return;
     store_halt(q->lanes, &(struct halt_row){.event = d->event,
                                             .endpoint = e->id,
-                                            .lane = d->lane,
+                                            .lane = delivery_lane(d),
                                             .route_order = d->route_order,
                                             .at_ms = q->d.loop.now_ms});
     q->halts -= e->halts;
@@ -81,7 +84,7 @@ void lanes_halt(struct sequencer *q, struct endpoint *e, const char *event_id,
 }
 
 void lanes_unhalt(struct sequencer *q, struct endpoint *e, int64_t event,
-                  int64_t lane)
+                  struct lane lane)
 {
     if (!e->halts || !store_unhalt(q->lanes, event, e->id))
         return;
@@ -89,7 +92,7 @@ void lanes_unhalt(struct sequencer *q, struct endpoint *e, int64_t event,
     q->halts--;
     endpoint_resumed(q, e);
     log_info(NULL, "a halted lane continues", LS("endpoint", e->name),
-             LI("lane", lane));
+             LI("lane", lane.n));
     lanes_freed(q, e, lane);
 }
 
@@ -104,7 +107,7 @@ static void set_ordered(struct sequencer *q, struct endpoint *e, int to)
 
 struct moving {
     struct halt_row *rows;
-    char **workspaces;
+    char **workspaces, **ordering_keys;
     int count;
 };
 
@@ -113,23 +116,28 @@ static void note_halt(void *arg, const struct halt_row *h)
     struct moving *m = arg;
 
     m->rows[m->count] = *h;
-    m->workspaces[m->count++] = gr_strdup(h->workspace);
+    m->workspaces[m->count] = gr_strdup(h->workspace);
+    m->ordering_keys[m->count++] = gr_strdup(h->ordering_key);
 }
 
 static void move_halts(struct sequencer *q, struct endpoint *e)
 {
     struct moving m = {
         .rows = gr_alloc((size_t)e->halts * sizeof *m.rows),
-        .workspaces = gr_alloc((size_t)e->halts * sizeof *m.workspaces)};
+        .workspaces = gr_alloc((size_t)e->halts * sizeof *m.workspaces),
+        .ordering_keys = gr_alloc((size_t)e->halts * sizeof *m.ordering_keys)};
 
     store_halts(q->lanes, e->id, (int)e->halts, note_halt, &m);
     for (int i = 0; i < m.count; i++) {
         store_halt_move(q->lanes, m.rows[i].event, e->id,
-                        lanes_of(e, lanes_workspace(q, m.workspaces[i])));
+                        lanes_of(e, lanes_workspace(q, m.workspaces[i]),
+                                 m.ordering_keys[i]));
         free(m.workspaces[i]);
+        free(m.ordering_keys[i]);
     }
     free(m.rows);
     free(m.workspaces);
+    free(m.ordering_keys);
 }
 
 void lanes_configure(struct sequencer *q, struct endpoint *e)
@@ -167,11 +175,13 @@ static int collect(struct sequencer *q, struct endpoint *e, int max)
             got = store_lane_range(q->lanes, e->id, i % 2, ranges[i / 2], want,
                                    rows);
             for (int k = 0; k < got; k++) {
-                store_lane_set(
-                    q->lanes, rows[k].event, e->id,
-                    lanes_of(e, lanes_workspace(q, rows[k].workspace)),
-                    ordered(e) != LANES_NONE);
+                store_lane_set(q->lanes, rows[k].event, e->id,
+                               lanes_of(e,
+                                        lanes_workspace(q, rows[k].workspace),
+                                        rows[k].ordering_key),
+                               ordered(e) != LANES_NONE);
                 free(rows[k].workspace);
+                free(rows[k].ordering_key);
             }
             n += got;
         } while (got > 0 && n < max);
@@ -185,9 +195,9 @@ static int line_up(struct sequencer *q, struct endpoint *e, int max)
     int n = 0;
 
     for (; n < max; n++) {
-        int64_t lane = store_lane_after(q->lanes, e->id, e->lined_up);
+        struct lane lane;
 
-        if (lane < 0) {
+        if (!store_lane_after(q->lanes, e->id, e->lined_up, &lane)) {
             e->laning = SETTLED;
             break;
         }
@@ -210,7 +220,7 @@ int lanes_work(struct sequencer *q, struct endpoint *e, int max)
         if (n >= max)
             return n;
         e->laning = LINING_UP;
-        e->lined_up = -1;
+        e->lined_up = (struct lane){.n = -1};
     }
     if (e->laning == LINING_UP)
         n += line_up(q, e, max - n);

@@ -15,7 +15,7 @@
 #ifndef SEQUENCER_LANES_H
 #define SEQUENCER_LANES_H
 
-#include "rc.h"
+#include "lane.h"
 
 struct sequencer;
 struct endpoint;
@@ -24,23 +24,25 @@ struct workspace;
 
 /* The workspace of this name, with the number of its lanes; added if it is new. */
 struct workspace *lanes_workspace(struct sequencer *q, const char *name);
-/* The lane of a delivery of this workspace. */
-int64_t lanes_of(const struct endpoint *e, const struct workspace *ws);
+/* The lane of a delivery of an event with this workspace and ordering key (NULL, "": none). */
+struct lane lanes_of(const struct endpoint *e, const struct workspace *ws,
+                     const char *ordering_key);
 /* The last lane of a round that begins now. Lanes of later workspaces are above it, so a
  * round ends, however many workspaces are added meanwhile. */
 int64_t lanes_round_end(const struct sequencer *q, const struct endpoint *e);
 /* A new delivery in this lane has to wait for others. */
-bool lanes_busy(struct sequencer *q, const struct endpoint *e, int64_t lane);
+bool lanes_busy(struct sequencer *q, const struct endpoint *e,
+                struct lane lane);
 /* A delivery has left this lane: the next one becomes the head. May be called for any lane,
  * and more than once. */
-void lanes_freed(struct sequencer *q, struct endpoint *e, int64_t lane);
+void lanes_freed(struct sequencer *q, struct endpoint *e, struct lane lane);
 
 /* A delivery was dead-lettered: halt its lane if the settings say so. */
 void lanes_halt(struct sequencer *q, struct endpoint *e, const char *event_id,
                 const struct delivery *d);
 /* It was delivered, or a person has decided: its lane continues. */
 void lanes_unhalt(struct sequencer *q, struct endpoint *e, int64_t event,
-                  int64_t lane);
+                  struct lane lane);
 
 /* The endpoint has new settings, perhaps with another `ordered`. */
 void lanes_configure(struct sequencer *q, struct endpoint *e);

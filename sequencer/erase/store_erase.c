@@ -30,13 +30,14 @@ static const struct db_statement statements[] = {
     {AT(event),
      "UPDATE events SET provider_id = NULL, type = 'erased', workspace = ?2, "
      "clock = NULL, reason = 'workspace_erased', duplicate_of = NULL, gap = "
-     "NULL, note = NULL, delivery_id = NULL, sum = content_sum(n, id, source, "
+     "NULL, note = NULL, delivery_id = NULL, ordering_key = NULL, sum = "
+     "content_sum(n, id, source, "
      "NULL, 'erased', ?2, received_ms, sequence, NULL, source_sequence, late, "
      "NULL, NULL) WHERE n = ?1"},
     {AT(event_status), "UPDATE events SET status = ?3 WHERE n = ?1 AND status "
                        "= ?2"},
-    {AT(deliveries), "UPDATE deliveries SET error = '', retry_choice = NULL "
-                     "WHERE event = ?"},
+    {AT(deliveries), "UPDATE deliveries SET error = '', retry_choice = NULL, "
+                     "lane_key = 0 WHERE event = ?"},
     {AT(attempts), "DELETE FROM attempts WHERE event = ?"},
     {AT(transitions), "DELETE FROM transitions WHERE event = ?"},
     {AT(dead_letters), "DELETE FROM dead_letters WHERE event = ?"},

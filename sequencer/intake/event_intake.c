@@ -169,6 +169,7 @@ static void decide(struct sequencer *q, struct event_intake *t)
     ev->delivery_id = t->f.delivery_id.data;
     ev->type = t->f.type.len ? t->f.type.data : "unknown";
     ev->workspace = t->f.workspace.len ? t->f.workspace.data : "default";
+    ev->ordering_key = t->published.is ? t->published.p.ordering_key : NULL;
     if (t->f.refused) {
         event_move(ev, EVENT_REFUSED, t->f.refused);
     } else if (t->action_id) {
@@ -368,7 +369,7 @@ static void ignore_erased(struct sequencer *q, struct event_intake *t)
     if (erasures_hash(q->d.erasures, t->f.workspace.data, hash, why) != GR_OK)
         hash[0] = 0;
     workspace_erased_label(hash, label);
-    ev->provider_id = ev->delivery_id = "";
+    ev->provider_id = ev->delivery_id = ev->ordering_key = "";
     ev->type = "erased";
     ev->workspace = label;
     event_move(ev, EVENT_IGNORED, "workspace_erased");

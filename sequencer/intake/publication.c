@@ -63,6 +63,19 @@ struct bytes publication_url(struct bytes headers, const char *endpoint)
     return (struct bytes){"", 0};
 }
 
+struct bytes publication_ordering_key(struct bytes headers)
+{
+    struct bytes name, value;
+    size_t at = 0;
+
+    while (headers_next(headers, &at, &name, &value) && name.n &&
+           *(const char *)name.p == ':')
+        if (name.n == strlen(PUBLISHED_ORDERING_KEY) &&
+            memcmp(name.p, PUBLISHED_ORDERING_KEY, name.n) == 0)
+            return value;
+    return (struct bytes){"", 0};
+}
+
 static void put_url(struct buf *headers, const struct published *p)
 {
     char *value = gr_printf(
@@ -94,6 +107,10 @@ gr_rc publication_read(struct publication *u, struct bytes headers,
         publication_put_expires(&u->headers, received_ms + u->p.expires_in_ms);
     if (u->p.url)
         put_url(&u->headers, &u->p);
+    if (u->p.ordering_key)
+        headers_put(
+            &u->headers, PUBLISHED_ORDERING_KEY,
+            (struct bytes){u->p.ordering_key, strlen(u->p.ordering_key)});
     copy_headers(
         headers,
         published_sent(&u->p, headers, event_id, received_ms, &u->body),

@@ -26,6 +26,8 @@ void publication_put_expires(struct buf *headers, int64_t at_ms);
  * empty: none. A delivery to another endpoint, such as that of a redirected dead letter, goes
  * to the other's own URL. */
 struct bytes publication_url(struct bytes headers, const char *endpoint);
+/* The ordering key of an event with these stored headers; empty: it has none. */
+struct bytes publication_ordering_key(struct bytes headers);
 /* When an event with these stored headers expires (wall); 0: never. */
 int64_t publication_expires_ms(struct bytes headers);
 

@@ -543,6 +543,8 @@ static json_t *trace_row(struct sequencer *q, const struct event_row *e,
     json_decref(t.tried);
     free(t.event_id);
     json_object_set_new(out, "clock", json_text_or_null(e->clock));
+    json_object_set_new(out, "ordering_key",
+                        json_text_or_null(e->ordering_key));
     json_object_set_new(out, "deliveries", t.deliveries);
     json_object_set_new(out, "timeline", t.timeline);
     json_object_set_new(out, "events", parts.list);

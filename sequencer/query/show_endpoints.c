@@ -102,10 +102,13 @@ static void add_halt(void *arg, const struct halt_row *h)
 
     dead_letter_id(id, h->event_id, j->endpoint);
     json_array_append_new(
-        j->list, json_pack("{s:o,s:o,s:s,s:s}", "workspace",
-                           h->lane ? json_text_of(h->workspace) : json_null(),
-                           "since", json_time(h->at_ms), "event_id",
-                           h->event_id, "dead_letter_id", id));
+        j->list,
+        json_pack("{s:o,s:o,s:o,s:s,s:s}", "workspace",
+                  h->lane.n ? json_text_of(h->workspace) : json_null(),
+                  "ordering_key",
+                  json_text_or_null(h->lane.key ? h->ordering_key : ""),
+                  "since", json_time(h->at_ms), "event_id", h->event_id,
+                  "dead_letter_id", id));
 }
 
 static json_t *number_or_null(double value)

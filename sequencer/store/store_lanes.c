@@ -21,41 +21,47 @@ struct store_lanes *store_lanes_open(struct db *db)
     struct store_lanes *s = gr_alloc(sizeof *s);
 
     s->db = db;
-    s->any = db_prepare(db, "SELECT 1 " IN_LANE "AND lane = ?2 LIMIT 1");
-    s->head = db_prepare(db, "SELECT 1 " IN_LANE
-                             "AND lane = ?2 AND behind = 0 LIMIT 1");
+    s->any = db_prepare(db, "SELECT 1 " IN_LANE
+                            "AND lane = ?2 AND lane_key = ?3 LIMIT 1");
+    s->head = db_prepare(db, "SELECT 1 " IN_LANE "AND lane = ?2 AND lane_key = "
+                             "?3 AND behind = 0 LIMIT 1");
     s->next = db_prepare(db, "SELECT event, route_order " IN_LANE
-                             "AND lane = ?2 AND behind = 1 "
-                             "ORDER BY route_order LIMIT 1");
+                             "AND lane = ?2 AND lane_key = "
+                             "?3 AND behind = 1 ORDER BY route_order LIMIT 1");
     s->step_up = db_prepare(db, "UPDATE deliveries SET behind = 0 WHERE "
                                 "event = ? AND endpoint = ?");
-    s->after = db_prepare(db, "SELECT lane " IN_LANE
-                              "AND lane > ?2 ORDER BY lane LIMIT 1");
+    s->after = db_prepare(db, "SELECT lane, lane_key " IN_LANE
+                              "AND (lane, lane_key) > (?2, ?3) "
+                              "ORDER BY lane, lane_key LIMIT 1");
     s->range = db_prepare(
-        db, "SELECT d.event, e.workspace FROM deliveries d "
+        db, "SELECT d.event, e.workspace, e.ordering_key FROM deliveries d "
             "INDEXED BY deliveries_waiting LEFT JOIN events e ON e.n = d.event "
             "WHERE d.endpoint = ? AND d.behind = ? AND d.lane >= ? AND "
             "d.lane <= ? AND d.status = 0 LIMIT ?");
-    s->set = db_prepare(db, "UPDATE deliveries SET lane = ?3, behind = ?4 "
-                            "WHERE event = ?1 AND endpoint = ?2");
-    s->halt = db_prepare(db, "INSERT OR REPLACE INTO halts(event, endpoint, "
-                             "lane, route_order, at_ms) VALUES(?, ?, ?, ?, ?)");
+    s->set = db_prepare(
+        db, "UPDATE deliveries SET lane = ?3, lane_key = ?4, behind = ?5 WHERE "
+            "event = ?1 AND endpoint = ?2");
+    s->halt = db_prepare(
+        db, "INSERT OR REPLACE INTO halts(event, endpoint, lane, lane_key, "
+            "route_order, at_ms) VALUES(?, ?, ?, ?, ?, ?)");
     s->unhalt = db_prepare(
         db, "DELETE FROM halts WHERE event = ? AND endpoint = ?");
     s->unhalt_all = db_prepare(db, "DELETE FROM halts WHERE endpoint = ?");
     s->halted = db_prepare(db, "SELECT max(route_order) FROM halts WHERE "
-                               "endpoint = ? AND lane = ?");
+                               "endpoint = ? AND lane = ? AND lane_key = ?");
     s->halt_count = db_prepare(db,
                                "SELECT count(*) FROM halts WHERE endpoint = ?");
     s->halt_next = db_prepare(
         db, "SELECT endpoint FROM halts WHERE endpoint > ? ORDER "
             "BY endpoint LIMIT 1");
     s->halts = db_prepare(
-        db, "SELECT h.event, h.endpoint, h.lane, h.route_order, h.at_ms, e.id, "
-            "e.workspace FROM halts h LEFT JOIN events e ON e.n = h.event "
+        db, "SELECT h.event, h.endpoint, h.lane, h.lane_key, h.route_order, "
+            "h.at_ms, e.id, e.workspace, e.ordering_key FROM halts h LEFT JOIN "
+            "events e ON e.n = h.event "
             "WHERE h.endpoint = ? ORDER BY h.at_ms, h.event LIMIT ?");
     s->halt_move = db_prepare(
-        db, "UPDATE halts SET lane = ?3 WHERE event = ?1 AND endpoint = ?2");
+        db, "UPDATE halts SET lane = ?3, lane_key = ?4 WHERE event = ?1 AND "
+            "endpoint = ?2");
     return s;
 }
 
@@ -64,35 +70,41 @@ void store_lanes_close(struct store_lanes *s)
     free(s);
 }
 
+static void bind_lane(stmt *q, int i, struct lane lane)
+{
+    bind_i64(q, i, lane.n);
+    bind_i64(q, i + 1, lane.key);
+}
+
 static bool found(struct store_lanes *s, stmt *q, int64_t endpoint,
-                  int64_t lane)
+                  struct lane lane)
 {
     bool there;
 
     bind_i64(q, 1, endpoint);
-    bind_i64(q, 2, lane);
+    bind_lane(q, 2, lane);
     there = db_step(s->db, q);
     db_done(q);
     return there;
 }
 
-bool store_lane_any(struct store_lanes *s, int64_t endpoint, int64_t lane)
+bool store_lane_any(struct store_lanes *s, int64_t endpoint, struct lane lane)
 {
     return found(s, s->any, endpoint, lane);
 }
 
-bool store_lane_head(struct store_lanes *s, int64_t endpoint, int64_t lane)
+bool store_lane_head(struct store_lanes *s, int64_t endpoint, struct lane lane)
 {
     return found(s, s->head, endpoint, lane);
 }
 
-bool store_lane_next(struct store_lanes *s, int64_t endpoint, int64_t lane,
+bool store_lane_next(struct store_lanes *s, int64_t endpoint, struct lane lane,
                      int64_t *event, int64_t *route_order)
 {
     bool there;
 
     bind_i64(s->next, 1, endpoint);
-    bind_i64(s->next, 2, lane);
+    bind_lane(s->next, 2, lane);
     there = db_step(s->db, s->next);
     if (there) {
         *event = col_i64(s->next, 0);
@@ -109,16 +121,18 @@ void store_lane_step_up(struct store_lanes *s, int64_t event, int64_t endpoint)
     db_run(s->db, s->step_up);
 }
 
-int64_t store_lane_after(struct store_lanes *s, int64_t endpoint, int64_t lane)
+bool store_lane_after(struct store_lanes *s, int64_t endpoint, struct lane lane,
+                      struct lane *next)
 {
-    int64_t next = -1;
+    bool there;
 
     bind_i64(s->after, 1, endpoint);
-    bind_i64(s->after, 2, lane);
-    if (db_step(s->db, s->after))
-        next = col_i64(s->after, 0);
+    bind_lane(s->after, 2, lane);
+    there = db_step(s->db, s->after);
+    if (there)
+        *next = (struct lane){col_i64(s->after, 0), col_i64(s->after, 1)};
     db_done(s->after);
-    return next;
+    return there;
 }
 
 int store_lane_range(struct store_lanes *s, int64_t endpoint, bool behind,
@@ -133,18 +147,19 @@ int store_lane_range(struct store_lanes *s, int64_t endpoint, bool behind,
     bind_i64(q, 4, range.to);
     bind_i64(q, 5, max);
     for (; n < max && db_step(s->db, q); n++)
-        rows[n] = (struct lane_row){col_i64(q, 0), gr_strdup(col_text(q, 1))};
+        rows[n] = (struct lane_row){col_i64(q, 0), gr_strdup(col_text(q, 1)),
+                                    gr_strdup(col_text(q, 2))};
     db_done(q);
     return n;
 }
 
 void store_lane_set(struct store_lanes *s, int64_t event, int64_t endpoint,
-                    int64_t lane, bool behind)
+                    struct lane lane, bool behind)
 {
     bind_i64(s->set, 1, event);
     bind_i64(s->set, 2, endpoint);
-    bind_i64(s->set, 3, lane);
-    bind_i64(s->set, 4, behind);
+    bind_lane(s->set, 3, lane);
+    bind_i64(s->set, 5, behind);
     db_run(s->db, s->set);
 }
 
@@ -154,9 +169,9 @@ void store_halt(struct store_lanes *s, const struct halt_row *h)
 {
     bind_i64(s->halt, 1, h->event);
     bind_i64(s->halt, 2, h->endpoint);
-    bind_i64(s->halt, 3, h->lane);
-    bind_i64(s->halt, 4, h->route_order);
-    bind_i64(s->halt, 5, h->at_ms);
+    bind_lane(s->halt, 3, h->lane);
+    bind_i64(s->halt, 5, h->route_order);
+    bind_i64(s->halt, 6, h->at_ms);
     db_run(s->db, s->halt);
 }
 
@@ -174,13 +189,13 @@ void store_unhalt_all(struct store_lanes *s, int64_t endpoint)
     db_run(s->db, s->unhalt_all);
 }
 
-bool store_halted(struct store_lanes *s, int64_t endpoint, int64_t lane,
+bool store_halted(struct store_lanes *s, int64_t endpoint, struct lane lane,
                   int64_t *route_order)
 {
     bool there;
 
     bind_i64(s->halted, 1, endpoint);
-    bind_i64(s->halted, 2, lane);
+    bind_lane(s->halted, 2, lane);
     there = db_step(s->db, s->halted) && !col_null(s->halted, 0);
     if (there)
         *route_order = col_i64(s->halted, 0);
@@ -218,17 +233,22 @@ void store_halts(struct store_lanes *s, int64_t endpoint, int max, halt_fn *fn,
     bind_i64(q, 1, endpoint);
     bind_i64(q, 2, max);
     while (db_step(s->db, q))
-        fn(arg, &(struct halt_row){col_i64(q, 0), col_i64(q, 1), col_i64(q, 2),
-                                   col_i64(q, 3), col_i64(q, 4), col_text(q, 5),
-                                   col_text(q, 6)});
+        fn(arg, &(struct halt_row){.event = col_i64(q, 0),
+                                   .endpoint = col_i64(q, 1),
+                                   .lane = {col_i64(q, 2), col_i64(q, 3)},
+                                   .route_order = col_i64(q, 4),
+                                   .at_ms = col_i64(q, 5),
+                                   .event_id = col_text(q, 6),
+                                   .workspace = col_text(q, 7),
+                                   .ordering_key = col_text(q, 8)});
     db_done(q);
 }
 
 void store_halt_move(struct store_lanes *s, int64_t event, int64_t endpoint,
-                     int64_t lane)
+                     struct lane lane)
 {
     bind_i64(s->halt_move, 1, event);
     bind_i64(s->halt_move, 2, endpoint);
-    bind_i64(s->halt_move, 3, lane);
+    bind_lane(s->halt_move, 3, lane);
     db_run(s->db, s->halt_move);
 }

@@ -12,33 +12,37 @@ struct store_lanes *store_lanes_open(struct db *db);
 void store_lanes_close(struct store_lanes *s);
 
 /* This ordered lane has a delivery that is open or whose copy is out. */
-bool store_lane_any(struct store_lanes *s, int64_t endpoint, int64_t lane);
+bool store_lane_any(struct store_lanes *s, int64_t endpoint, struct lane lane);
 /* It has a head: a delivery that is not behind another. */
-bool store_lane_head(struct store_lanes *s, int64_t endpoint, int64_t lane);
+bool store_lane_head(struct store_lanes *s, int64_t endpoint, struct lane lane);
 /* The first of the deliveries behind; false: there is none. */
-bool store_lane_next(struct store_lanes *s, int64_t endpoint, int64_t lane,
+bool store_lane_next(struct store_lanes *s, int64_t endpoint, struct lane lane,
                      int64_t *event, int64_t *route_order);
 /* Make it the head of its lane. */
 void store_lane_step_up(struct store_lanes *s, int64_t event, int64_t endpoint);
-/* The next ordered lane after `lane` that has a delivery; -1: no more. */
-int64_t store_lane_after(struct store_lanes *s, int64_t endpoint, int64_t lane);
+/* The next ordered lane after `lane` that has a delivery; false: no more. */
+bool store_lane_after(struct store_lanes *s, int64_t endpoint, struct lane lane,
+                      struct lane *next);
 
-/* Waiting deliveries in lanes of this range, at most `max`, with the workspace of their event
- * (copied; the caller frees). Returns how many. */
+/* Waiting deliveries in lanes of this range, at most `max`, with workspace and ordering key of
+ * their event (copied; the caller frees). Returns how many. */
 struct lane_row {
     int64_t event;
-    char *workspace;
+    char *workspace, *ordering_key;
 };
 int store_lane_range(struct store_lanes *s, int64_t endpoint, bool behind,
                      struct lane_range range, int max, struct lane_row *rows);
 void store_lane_set(struct store_lanes *s, int64_t event, int64_t endpoint,
-                    int64_t lane, bool behind);
+                    struct lane lane, bool behind);
 
 /* ---- halts ---- */
 
 struct halt_row {
-    int64_t event, endpoint, lane, route_order, at_ms;
-    const char *event_id, *workspace; /* "": the event is deleted */
+    int64_t event, endpoint;
+    struct lane lane;
+    int64_t route_order, at_ms;
+    const char *event_id, *workspace,
+        *ordering_key; /* "": the event is deleted */
 };
 
 void store_halt(struct store_lanes *s, const struct halt_row *h);
@@ -46,7 +50,7 @@ void store_halt(struct store_lanes *s, const struct halt_row *h);
 bool store_unhalt(struct store_lanes *s, int64_t event, int64_t endpoint);
 void store_unhalt_all(struct store_lanes *s, int64_t endpoint);
 /* The highest route order of a halting dead letter; false: the lane is not halted. */
-bool store_halted(struct store_lanes *s, int64_t endpoint, int64_t lane,
+bool store_halted(struct store_lanes *s, int64_t endpoint, struct lane lane,
                   int64_t *route_order);
 int64_t store_halt_count(struct store_lanes *s, int64_t endpoint);
 /* The next endpoint above `after` that has any; 0: no more. */
@@ -57,6 +61,6 @@ void store_halts(struct store_lanes *s, int64_t endpoint, int max, halt_fn *fn,
                  void *arg);
 /* Move the halts of an endpoint to other lanes. */
 void store_halt_move(struct store_lanes *s, int64_t event, int64_t endpoint,
-                     int64_t lane);
+                     struct lane lane);
 
 #endif

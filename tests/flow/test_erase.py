@@ -55,6 +55,7 @@ class Erase(RigTest):
         for w in (NAME, "other"):
             status, _, _ = rig.post(
                 json.dumps({"type": f"{MARK}.made", "workspace": w,
+                            "ordering_key": f"{MARK}-{w}",
                             "data": {"x": f"{MARK}-{w}"}}).encode(), path="/v1/events",
                 headers={"Authorization": f"Bearer {PRODUCER}"})
             self.assertEqual(status, 200)

@@ -146,7 +146,8 @@ static void lanes_are_busy_until_they_are_given_back(void **state)
     for (int i = 0; i < KEYS; i++) {
         snprintf(text, sizeof text, "ws-%d", i);
         keys[i] = i < KEYS / 2
-                      ? busy_lanes_key(1, (struct bytes){text, strlen(text)})
+                      ? busy_lanes_key(1, (struct bytes){"ws", i % 2 ? 2 : 0},
+                                       (struct bytes){text, strlen(text)})
                       : (uint64_t)i; /* neighbours in the table */
     }
     srandom(3);

@@ -627,6 +627,34 @@ static void tokens_of_a_turn_wait_for_its_commit(void **state)
     assert_ptr_equal(endpoint_next(&e, &lanes, 5, S), &now);
 }
 
+/* P5: a request in flight delays the tasks of its ordering key, and no others. */
+static void lanes_of_ordering_keys_are_busy_alone(void **state)
+{
+    static struct task tasks[3];
+    struct endpoint_config c = config();
+    struct granted_endpoint e = {.config = &c};
+    struct busy_lanes lanes = {0};
+
+    (void)state;
+    endpoint_init(&e);
+    throttle_configure(&e.throttle, &c);
+    for (size_t i = 0; i < COUNT_OF(tasks); i++) {
+        tasks[i].w.workspace = (struct bytes){"acme", 4};
+        tasks[i].w.ordering_key = (struct bytes){"ab", i}; /* "", "a", "ab" */
+        endpoint_push(&e, &tasks[i], false);
+    }
+    c.settings.ordered = LANES_WORKSPACE;
+    busy_lanes_add(&lanes, endpoint_lane(&e, &tasks[1]));
+    assert_true(endpoint_may_begin(&e, &tasks[0], &lanes, S));
+    assert_false(endpoint_may_begin(&e, &tasks[1], &lanes, S));
+    assert_true(endpoint_may_begin(&e, &tasks[2], &lanes, S));
+    busy_lanes_add(&lanes, endpoint_lane(&e, &tasks[0]));
+    assert_ptr_equal(endpoint_next(&e, &lanes, 1, S), &tasks[2]);
+    c.settings.ordered = LANES_ALL;
+    assert_true(endpoint_lane(&e, &tasks[0]) == endpoint_lane(&e, &tasks[2]));
+    busy_lanes_fini(&lanes);
+}
+
 static void a_rate_limit_applies_to_all_attempts(void **state)
 {
     struct endpoint_config c = config();
@@ -670,6 +698,7 @@ int main(void)
         cmocka_unit_test(a_hold_is_restored),
         cmocka_unit_test(a_hold_without_a_breaker),
         cmocka_unit_test(tokens_of_a_turn_wait_for_its_commit),
+        cmocka_unit_test(lanes_of_ordering_keys_are_busy_alone),
         cmocka_unit_test(a_rate_limit_applies_to_all_attempts),
     };
 

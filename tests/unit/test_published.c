@@ -69,6 +69,15 @@ static void an_error_names_its_field(void **state)
         {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,"
          "\"max_attempts\":1e300}",
          "max_attempts", "from 1 to 1000000"},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,"
+         "\"ordering_key\":\"\"}",
+         "ordering_key", "must not be empty"},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,"
+         "\"ordering_key\":7}",
+         "ordering_key", "must be a string"},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,"
+         "\"ordering_key\":\"a\\u0000b\"}",
+         "ordering_key", "control character"},
     };
     struct published_wrong w;
     struct published p;
@@ -142,6 +151,28 @@ static void an_object_may_name_endpoints_and_an_expiry(void **state)
     assert_false(published_for(&p, "er"));
     assert_null(p.id);
     published_fini(&p);
+}
+
+static void an_object_may_have_an_ordering_key(void **state)
+{
+    static const char *const keys[] = {"order-7", "order-8"};
+    uint8_t digests[2][PUBLISHED_DIGEST_BYTES];
+    struct published_wrong w;
+    struct published p;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        char *body = gr_printf("{\"type\":\"t\",\"workspace\":\"w\","
+                               "\"ordering_key\":\"%s\",\"data\":{}}",
+                               keys[i]);
+
+        assert_int_equal(published_read(&p, text(body), &w), GR_OK);
+        assert_string_equal(p.ordering_key, keys[i]);
+        published_digest(&p, text(body), digests[i]);
+        published_fini(&p);
+        free(body);
+    }
+    assert_memory_not_equal(digests[0], digests[1], sizeof digests[0]);
 }
 
 static void an_object_may_choose_how_hard_to_try(void **state)
@@ -349,6 +380,7 @@ int main(void)
         cmocka_unit_test(an_error_names_its_field),
         cmocka_unit_test(data_is_passed_on_unchanged),
         cmocka_unit_test(an_object_may_name_endpoints_and_an_expiry),
+        cmocka_unit_test(an_object_may_have_an_ordering_key),
         cmocka_unit_test(an_object_may_choose_how_hard_to_try),
         cmocka_unit_test(an_object_may_name_a_url),
         cmocka_unit_test(an_idempotency_key_always_makes_the_same_id),

@@ -72,6 +72,17 @@ static void lanes_of_an_older_program_are_recognised(void **state)
         }
 }
 
+/* It is stored with deliveries, so it never changes. */
+static void an_ordering_key_has_one_number(void **state)
+{
+    (void)state;
+    assert_int_equal(lane_key(NULL), 0);
+    assert_int_equal(lane_key(""), 0);
+    assert_true(lane_key("order-7") == INT64_C(0x5f8cf80227ec3237));
+    assert_true(lane_key("order-8") > 0);
+    assert_true(lane_key("order-8") != lane_key("order-7"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -79,6 +90,7 @@ int main(void)
         cmocka_unit_test(newer_workspaces_take_their_turns_later),
         cmocka_unit_test(lanes_of_another_kind_are_recognised),
         cmocka_unit_test(lanes_of_an_older_program_are_recognised),
+        cmocka_unit_test(an_ordering_key_has_one_number),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,9 @@ static void judge(const char *sql, const char *step)
         !strstr(step, "(subquery") && !may_walk(sql))
         fail_msg("%s\n%s", step, sql);
     if (strstr(step, "deliveries_lane") &&
-        !strstr(step, strstr(sql, "lane > ?2") ? "lane>?" : "lane=?"))
+        !strstr(step, strstr(sql, "(lane, lane_key) >")
+                          ? "(lane,lane_key)>(?,?)"
+                          : "lane=? AND lane_key=?"))
         fail_msg("%s\n%s", step, sql);
     /* A count of what waits touches no rows. */
     if (strstr(sql, "count(*)") && strstr(step, "deliveries USING INDEX"))
@@ -429,6 +431,61 @@ static void a_buffered_event_has_not_ended(void **state)
     assert_true(store_event_ended(store, 2));
 }
 
+/* P5: deliveries of one number and different keys are in different lanes. */
+static void each_key_of_a_workspace_is_a_lane(void **state)
+{
+    /* lane, key and status of events 1, 2 … */
+    static const struct {
+        struct lane lane;
+        int status;
+        bool behind;
+    } rows[] = {{{5, 0}, DELIVERY_WAITING, false},
+                {{5, 7}, DELIVERY_DELIVERED, false},
+                {{5, 7}, DELIVERY_WAITING, true},
+                {{5, 7}, DELIVERY_WAITING, true},
+                {{5, INT64_MAX}, DELIVERY_WAITING, false},
+                {{6, 7}, DELIVERY_WAITING, false}};
+    struct store_lanes *lanes = store_lanes_open(db);
+    struct lane lane = {-1, 0}, found[8];
+    int64_t event, route_order;
+    int n = 0;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        stmt *add = db_prepare(
+            db, "INSERT INTO deliveries(event, endpoint, status, lane, "
+                "lane_key, route_order, behind) VALUES(?1, 1, ?, ?, ?, ?1, ?)");
+
+        bind_i64(add, 1, (int64_t)i + 1);
+        bind_i64(add, 2, rows[i].status);
+        bind_i64(add, 3, rows[i].lane.n);
+        bind_i64(add, 4, rows[i].lane.key);
+        bind_i64(add, 5, rows[i].behind);
+        db_run(db, add);
+    }
+    for (; store_lane_after(lanes, 1, lane, &lane); n++)
+        found[n] = lane;
+    assert_int_equal(n, 4);
+    for (int i = 0; i < n; i++) {
+        const struct lane want = rows[i ? i + 2 : 0].lane;
+
+        assert_true(found[i].n == want.n && found[i].key == want.key);
+    }
+    lane = rows[2].lane;
+    assert_true(store_lane_any(lanes, 1, lane));
+    assert_false(store_lane_head(lanes, 1, lane));
+    assert_true(store_lane_next(lanes, 1, lane, &event, &route_order));
+    assert_int_equal(event, 3);
+    assert_true(store_lane_head(lanes, 1, rows[0].lane));
+    assert_false(store_lane_any(lanes, 1, (struct lane){6, 0}));
+    store_halt(lanes,
+               &(struct halt_row){
+                   .event = 2, .endpoint = 1, .lane = lane, .route_order = 2});
+    assert_true(store_halted(lanes, 1, lane, &route_order));
+    assert_false(store_halted(lanes, 1, rows[0].lane, &route_order));
+    store_lanes_close(lanes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,6 +501,8 @@ int main(void)
             ids_of_an_older_program_find_their_events, begin, end),
         cmocka_unit_test_setup_teardown(
             an_event_stays_until_its_subscriber_knows_its_end, begin, end),
+        cmocka_unit_test_setup_teardown(each_key_of_a_workspace_is_a_lane,
+                                        begin, end),
         cmocka_unit_test_setup_teardown(only_ended_events_are_purged, begin,
                                         end),
         cmocka_unit_test_setup_teardown(rows_behind_a_future_time_are_purged,
