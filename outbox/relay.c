@@ -255,6 +255,7 @@ static size_t write_event(const struct row_event *e, struct bytes payload,
         buf_puts(out, "]");
     }
     put_member(out, "url", row->url, NULL);
+    put_member(out, "ordering_key", row->ordering_key, NULL);
     put_member(out, "retry_policy", "", r->retry_policy);
     buf_puts(out, ",\"data\":");
     at = out->len;

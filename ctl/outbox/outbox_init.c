@@ -104,6 +104,8 @@ static void put_create(struct buf *out, const struct relay *r)
         put_column(out, r, r->columns.workspace, "", "VARCHAR(255)");
     if (r->columns.endpoint)
         put_column(out, r, r->columns.endpoint, "", "VARCHAR(63)");
+    if (r->columns.ordering_key)
+        put_column(out, r, r->columns.ordering_key, "", "VARCHAR(255)");
     put_status(out, r);
     put_column(out, r, r->columns.created_at, "created_at",
                types[relay_kind(r)].created_at);

@@ -159,6 +159,9 @@ static const struct conf_key column_keys[] = {
            "the workspace of the event. Default: `workspace`"),
     COLUMN(endpoint, "endpoint",
            "the only endpoint that gets it. Default: `endpoint`"),
+    COLUMN(ordering_key, "ordering_key",
+           "the ordering key of the event: endpoints with `ordered: workspace` "
+           "get the events of one key in order. Default: `ordering_key`"),
     COLUMN(created_at, "created_at",
            "rows are taken in this order, then by `id`. Default: `created_at`"),
     COLUMN(last_attempt, "last_attempt_at",

@@ -189,6 +189,7 @@ struct producer {
     C(type, "type", "event_type")                         \
     C(workspace, "workspace", "workspace")                \
     C(endpoint, "endpoint", "endpoint")                   \
+    C(ordering_key, "ordering_key", "ordering_key")       \
     C(created_at, "created_at", "created_at")             \
     C(last_attempt, "last_attempt_at", "last_attempt_at") \
     C(next_attempt, "next_attempt_at", "next_attempt_at") \

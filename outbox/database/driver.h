@@ -36,7 +36,7 @@ enum {
 /* A row that was taken. Texts are valid until the next call; "" where the table has no such
  * column, or the value is NULL. */
 struct driver_row {
-    const char *id, *url, *type, *workspace, *endpoint;
+    const char *id, *url, *type, *workspace, *endpoint, *ordering_key;
     struct bytes payload;
     /* The whole; it is not read when it is above the limit. */
     int64_t payload_bytes;

@@ -39,6 +39,7 @@ enum taken {
     TAKEN_TYPE,
     TAKEN_WORKSPACE,
     TAKEN_ENDPOINT,
+    TAKEN_ORDERING_KEY,
     TAKEN_ATTEMPTED,
     TAKEN_AGE,
 };
@@ -779,7 +780,7 @@ static void add_read(struct driver *d, struct packet *p,
     buf_printf(
         sql, ", IF(OCTET_LENGTH(%s) <= %lld, %s, NULL), OCTET_LENGTH(%s)",
         payload, (long long)d->table.max_payload_bytes, payload, payload);
-    for (int c = COLUMN_url; c <= COLUMN_endpoint; c++) {
+    for (int c = COLUMN_url; c <= COLUMN_ordering_key; c++) {
         buf_puts(sql, ", ");
         put_column(d, sql, (enum column)c);
     }
@@ -996,6 +997,7 @@ static void my_row(const struct driver *d, size_t i, struct driver_row *row)
         .type = value(d, i, TAKEN_TYPE),
         .workspace = value(d, i, TAKEN_WORKSPACE),
         .endpoint = value(d, i, TAKEN_ENDPOINT),
+        .ordering_key = value(d, i, TAKEN_ORDERING_KEY),
         .payload = {value(d, i, TAKEN_PAYLOAD), d->lengths[i][TAKEN_PAYLOAD]},
         .payload_bytes = strtoll(value(d, i, TAKEN_BYTES), NULL, 10),
         .has_payload = d->rows[i][TAKEN_BYTES] != NULL,

@@ -437,6 +437,7 @@ static void put_except(struct buf *out, const struct driver_work *work)
 static bool send_take(struct driver *d, const struct driver_work *work)
 {
     char rows[16], payload[24], all[24];
+    char *lock = gr_printf("grapnel %s %s %s", d->process, d->relay, d->table);
     struct buf except;
     bool sent;
 
@@ -445,10 +446,11 @@ static bool send_take(struct driver *d, const struct driver_work *work)
     snprintf(all, sizeof all, "%d", DRIVER_BATCH_BYTES);
     put_except(&except, work);
     sent = !except.failed &&
-           send_query(d, d->take_sql, 6,
+           send_query(d, d->take_sql, 7,
                       (const char *const[]){rows, d->fresh, d->retrying,
-                                            payload, all, except.data});
+                                            payload, all, except.data, lock});
     buf_fini(&except);
+    free(lock);
     return sent;
 }
 
@@ -789,6 +791,7 @@ static void pg_row(const struct driver *d, size_t i, struct driver_row *row)
         .type = value(d, i, TAKEN_TYPE),
         .workspace = value(d, i, TAKEN_WORKSPACE),
         .endpoint = value(d, i, TAKEN_ENDPOINT),
+        .ordering_key = value(d, i, TAKEN_ORDERING_KEY),
         .payload = {value(d, i, TAKEN_PAYLOAD),
                     (size_t)PQgetlength(d->taken, at, TAKEN_PAYLOAD)},
         .payload_bytes = strtoll(value(d, i, TAKEN_BYTES), NULL, 10),

@@ -282,8 +282,8 @@ static bool is_served(struct check *k, const struct plan *p)
 static void check_statements(struct check *k)
 {
     const char *const look[] = {k->d->fresh};
-    const char *const take[] = {"1", k->d->fresh, k->d->retrying,
-                                "1", "1",         "{}"};
+    const char *const take[] = {"1",  k->d->fresh, k->d->retrying, "1", "1",
+                                "{}", ""};
     const char *const fail[] = {"{}", "{}", k->d->failed};
     const char *const write[] = {"{}", "{}", "{}", "{}",
                                  "{}", "{}", "{}", k->d->fresh};
@@ -307,7 +307,7 @@ static void check_statements(struct check *k)
                 "each look for new rows reads all old ones",
                 "table %s has no index of new rows in their order",
                 k->d->table);
-    if (!explain(k, k->d->take_sql, 6, take, &plan, why))
+    if (!explain(k, k->d->take_sql, 7, take, &plan, why))
         finding(k, true, fix, "new rows cannot be taken: %s", why);
     if (!explain(k, k->d->fail_sql, 3, fail, &plan, why))
         finding(k, true, fix, "invalid rows cannot be marked: %s", why);

@@ -119,7 +119,10 @@ static void put_order(struct driver *d,
 }
 
 /* $1: how many; $2: `new`; $3: `retrying`; $4: bytes of a payload that is read; $5: bytes of all;
- * $6: ids that are not taken.
+ * $6: ids that are not taken; $7: the name of the lock.
+ *
+ * Nothing is taken while an earlier transaction of this relay still has rows locked in the server,
+ * because its process or its connection died: the rows behind those would overtake them.
  *
  * Rows are locked in their order; those that another relay has locked are skipped. Of these, as
  * many are taken as have payloads of so many bytes together; the others are unlocked by the commit. */
@@ -136,7 +139,10 @@ static void make_take(struct driver *d,
     put_column(d, &q, "", &found[COLUMN_payload], "");
     put_rows(d, found, &q, 2);
     put_column(d, &q, " AND ", &found[COLUMN_id], " <> ALL ($6::");
-    buf_printf(&q, "%s[])", found[COLUMN_id].type);
+    buf_printf(&q,
+               "%s[]) AND (SELECT "
+               "pg_try_advisory_xact_lock(hashtextextended($7, 0)))",
+               found[COLUMN_id].type);
     put_order(d, found, &q);
     buf_puts(&q, " LIMIT $1::int FOR UPDATE SKIP LOCKED) t), chosen AS (SELECT "
                  "id, at, bytes FROM (SELECT id, at, bytes, sum(bytes) OVER "
@@ -151,7 +157,7 @@ static void make_take(struct driver *d,
     put_column(d, &q, "o.", &found[COLUMN_id], "::text, chosen.bytes, ");
     put_column(d, &q, "CASE WHEN chosen.bytes <= $4::bigint THEN o.",
                &found[COLUMN_payload], "::text END");
-    for (int c = COLUMN_url; c <= COLUMN_endpoint; c++)
+    for (int c = COLUMN_url; c <= COLUMN_ordering_key; c++)
         put_column(d, &q, found[c].name ? ", o." : ", ", &found[c], "::text");
     buf_puts(&q, ", (false");
     if (found[COLUMN_last_attempt].name)

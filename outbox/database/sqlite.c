@@ -39,9 +39,10 @@ enum taken {
     TAKEN_TYPE,
     TAKEN_WORKSPACE,
     TAKEN_ENDPOINT,
+    TAKEN_ORDERING_KEY,
     TAKEN_ATTEMPTED,
     TAKEN_AGE,
-    TAKEN_TEXTS = TAKEN_ENDPOINT - TAKEN_URL + 1,
+    TAKEN_TEXTS = TAKEN_ORDERING_KEY - TAKEN_URL + 1,
 };
 
 struct row {
@@ -442,9 +443,9 @@ static gr_rc prepare(struct driver *d, enum statement which, struct buf *sql,
 static gr_rc prepare_take(struct driver *d, const struct columns *c,
                           struct buf *q, char why[DRIVER_WHY_BYTES])
 {
-    static const enum column order[] = {COLUMN_id,        COLUMN_payload,
-                                        COLUMN_url,       COLUMN_type,
-                                        COLUMN_workspace, COLUMN_endpoint};
+    static const enum column order[] = {
+        COLUMN_id,        COLUMN_payload,  COLUMN_url,         COLUMN_type,
+        COLUMN_workspace, COLUMN_endpoint, COLUMN_ordering_key};
 
     for (size_t i = 0; i < COUNT_OF(order); i++) {
         buf_puts(q, i ? ", " : "SELECT ");
@@ -988,6 +989,7 @@ static void lite_row(const struct driver *d, size_t i, struct driver_row *row)
         .type = r->texts[TAKEN_TYPE - TAKEN_URL],
         .workspace = r->texts[TAKEN_WORKSPACE - TAKEN_URL],
         .endpoint = r->texts[TAKEN_ENDPOINT - TAKEN_URL],
+        .ordering_key = r->texts[TAKEN_ORDERING_KEY - TAKEN_URL],
         .payload = {r->payload, r->payload_n},
         .payload_bytes = r->payload_bytes,
         .has_payload = r->has_payload,

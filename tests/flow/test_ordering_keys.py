@@ -44,6 +44,7 @@ class OrderingKeys(RigTest):
 
     def order(self, rig, *events):
         """Those of these events that were delivered, in this order."""
+        rig.receiver.stats()  # the record is written out
         return [e for e in rig.receiver.delivered() if e in events]
 
     def endpoint(self, rig):
