@@ -158,8 +158,8 @@ class Postgres:
         """kill -9 of the server; its processes end when they notice."""
         with self.lock:
             self.hang_up()
-        self.child.kill()
-        self.child.wait()
+            self.child.kill()
+            self.child.wait()
 
     def restart(self, **options):
         self.kill()
