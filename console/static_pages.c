@@ -20,8 +20,9 @@ static const char policy[] =
     "trusted-types 'none'";
 
 /* The first segment of the address of each page; router.js knows the rest. */
-static const char *const pages[] = {"", "sign-in", "events", "dead-letters",
-                                    "endpoints"};
+static const char *const pages[] = {
+    "",        "sign-in", "events", "dead-letters", "endpoints", "workspaces",
+    "rejects", "alerts",  "jobs",   "audit",        "tokens"};
 
 static bool is_page(const char *path)
 {

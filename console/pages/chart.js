@@ -3,7 +3,6 @@ import { h, replace, s } from "./dom.js";
 import { clockOf } from "./time.js";
 
 const HEIGHT = 160;
-const LEFT = 44;
 const BOTTOM = 20;
 const TOP = 8;
 
@@ -48,7 +47,8 @@ export function chart(data) {
     const length = Math.max(...now.lines.map((l) => l.values.length), 2);
     const known = now.lines.flatMap((l) => l.values).filter((v) => v !== null && v !== undefined);
     const top = ceiling(Math.max(0, ...known), now.whole);
-    const x = (i) => LEFT + (i / (length - 1)) * (width - LEFT - 4);
+    const left = Math.max(34, 12 + 6.2 * Math.max(...[0.5, 1].map((f) => now.show(top * f).length)));
+    const x = (i) => left + (i / (length - 1)) * (width - left - 4);
     const y = (v) => TOP + (1 - v / top) * (HEIGHT - TOP - BOTTOM);
     const end = now.from + length * now.step;
     const long = end - now.from > 86400000;
@@ -57,7 +57,7 @@ export function chart(data) {
     const picture = s("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": `${now.label}, newest values: ${said}`,
       onpointermove: (e) => {
         const box = picture.getBoundingClientRect();
-        const at = Math.round((((e.clientX - box.left) / box.width) * width - LEFT) / (width - LEFT - 4) * (length - 1));
+        const at = Math.round((((e.clientX - box.left) / box.width) * width - left) / (width - left - 4) * (length - 1));
         if (at < 0 || at >= length) return;
         cross.setAttribute("x1", x(at));
         cross.setAttribute("x2", x(at));
@@ -68,8 +68,8 @@ export function chart(data) {
         cross.setAttribute("visibility", "hidden");
         names(null);
       } },
-    [0, 0.5, 1].map((f) => [s("line", { class: "axis", x1: LEFT, x2: width - 4, y1: y(top * f), y2: y(top * f) }),
-      s("text", { x: LEFT - 6, y: y(top * f) + 4, "text-anchor": "end" }, now.show(top * f))]),
+    [0, 0.5, 1].map((f) => [s("line", { class: "axis", x1: left, x2: width - 4, y1: y(top * f), y2: y(top * f) }),
+      s("text", { x: left - 6, y: y(top * f) + 4, "text-anchor": "end" }, now.show(top * f))]),
     [0, 0.5, 1].map((f) => s("text", { x: x((length - 1) * f), y: HEIGHT - 4, "text-anchor": f === 0 ? "start" : f === 1 ? "end" : "middle" },
       clockOf(now.from + (end - now.from) * f, long))),
     now.lines.map((l, n) => s("path", { class: `line line-${n + 1}`, d: path(l.values, x, y) })), cross);

@@ -1,5 +1,5 @@
 // main: signs in, shows the frame with the navigation, and the page of the address in it.
-import { changes, isTenant, readSession, signedIn, signOut } from "./api.js";
+import { changes, isTenant, may, readSession, signedIn, signOut } from "./api.js";
 import { add, h, replace } from "./dom.js";
 import { help, startKeyboard } from "./keyboard.js";
 import { go, href, route, show, startRouter } from "./router.js";
@@ -12,9 +12,16 @@ import * as endpoints from "./page_endpoints.js";
 import * as endpoint from "./page_endpoint.js";
 import * as deadLetters from "./page_dead_letters.js";
 import * as deadLetter from "./page_dead_letter.js";
+import * as workspaces from "./page_workspaces.js";
+import * as workspace from "./page_workspace.js";
+import * as rejects from "./page_rejects.js";
+import * as alerts from "./page_alerts.js";
+import * as jobs from "./page_jobs.js";
+import * as audit from "./page_audit.js";
+import * as tokens from "./page_tokens.js";
 import * as signInPage from "./page_sign_in.js";
 
-// A page: {title, nav, tenant, show(place, context)}. `tenant`: also for the token of a workspace.
+// A page: {title, tenant, needs, show(place, context)}.
 route("/sign-in", signInPage);
 route("/", overview);
 route("/events", events);
@@ -23,9 +30,22 @@ route("/endpoints", endpoints);
 route("/endpoints/:name", endpoint);
 route("/dead-letters", deadLetters);
 route("/dead-letters/:id", deadLetter);
+route("/workspaces", workspaces);
+route("/workspaces/:workspace", workspace);
+route("/rejects", rejects);
+route("/rejects/:id", rejects);
+route("/alerts", alerts);
+route("/jobs", jobs);
+route("/audit", audit);
+route("/tokens", tokens);
 
 const NAV = [["/", "Overview", overview], ["/events", "Events", events],
-  ["/dead-letters", "Dead letters", deadLetters], ["/endpoints", "Endpoints", endpoints]];
+  ["/dead-letters", "Dead letters", deadLetters], ["/endpoints", "Endpoints", endpoints],
+  ["/workspaces", "Workspaces", workspaces], ["/rejects", "Refused requests", rejects], ["/alerts", "Alerts", alerts],
+  ["/jobs", "Jobs", jobs], ["/audit", "Audit", audit], ["/tokens", "Tokens", tokens]];
+
+// `needs`: what one must be permitted to do. `tenant`: also for the token of a workspace.
+const isFor = (page) => (isTenant() ? page.tenant : !page.needs || may(page.needs));
 
 const content = h("main", { class: "content", id: "content" });
 const nav = h("nav", { class: "nav", "aria-label": "pages" });
@@ -36,8 +56,9 @@ const frame = h("div", { class: "frame" }, h("header", { class: "side" }, brand,
 
 function drawNav() {
   const path = location.pathname;
-  replace(nav, NAV.filter(([, , page]) => page.tenant || !isTenant()).map(([to, name]) =>
+  replace(nav, NAV.filter(([, , page]) => isFor(page)).map(([to, name]) =>
     h("a", { href: to, "aria-current": (to === "/" ? path === "/" : path === to || path.startsWith(`${to}/`)) ? "page" : null }, name)));
+  nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   const s = signedIn();
   replace(who, h("span", { class: "name" }, s.name, h("br"), h("span", { class: "soft" },
     s.workspace ? `workspace ${s.workspace}` : s.role, ` · ${zone()}`)),
@@ -76,6 +97,11 @@ function showPage(page, context) {
   const place = h("div", { class: "page" });
   replace(content, place);
   scrollTo(0, 0);
+  if (page && !isFor(page)) {
+    document.title = "Not for you · Grapnel";
+    replace(place, empty("This page needs another role", h("p", null, "Sign out, and sign in with a token that has it. ", h("a", { href: "/events" }, "Go to the events"))));
+    return;
+  }
   if (!page) {
     document.title = "Not found · Grapnel";
     replace(place, empty("There is no such page", h("p", null, h("a", { href: "/" }, "Go to the overview"))));

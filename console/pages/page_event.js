@@ -1,5 +1,5 @@
 // page_event: one event: its life as a picture, its deliveries and attempts, its payload, and what can be done with it.
-import { act, at, get, getBytes, may } from "./api.js";
+import { act, at, get, getBytes, isTenant, may } from "./api.js";
 import { ask } from "./dialog.js";
 import { h, replace } from "./dom.js";
 import { exchange } from "./exchange.js";
@@ -96,7 +96,7 @@ export function show(place, context) {
         [["Id", [h("span", { class: "mono" }, e.id), copy(e.id, null, "the id")]],
           ["Received", [time(e.received_at, { exact: true }), e.remote && ` from ${e.remote}`]],
           e.source && ["Source", h("a", { href: `/events?source=${encodeURIComponent(e.source)}` }, e.source)],
-          e.workspace !== undefined && ["Workspace", [h("a", { href: `/events?workspace=${encodeURIComponent(e.workspace)}` }, e.workspace), e.sequence && `, number ${e.sequence}`]],
+          e.workspace !== undefined && ["Workspace", [isTenant() ? e.workspace : h("a", { href: at("workspaces", e.workspace) }, e.workspace), e.sequence && `, number ${e.sequence}`]],
           e.provider_id && ["Provider's id", [h("span", { class: "mono" }, e.provider_id), copy(e.provider_id, null, "the provider's id")]],
           e.delivery_id && ["Provider's delivery", h("span", { class: "mono" }, e.delivery_id)],
           e.reason && ["Reason", words(e.reason)],

@@ -20,7 +20,7 @@ export function show(place, context) {
 
   const form = filters(context.query, [
     { name: "id", label: "Search by id  ( / )", search: true },
-    { name: "type", label: "Type (issue.*)" },
+    { name: "type", label: "Type" },
     ...(isTenant() ? [] : [{ name: "workspace", label: "Workspace" }]),
     { name: "source", label: "Source" },
     { name: "endpoint", label: "Endpoint" },
@@ -60,7 +60,7 @@ export function show(place, context) {
       ? empty("No event matches", h("p", { class: "soft" }, "Loosen a filter. Searches by id find whole ids; * stands for any text in types and names."),
         h("button", { onclick: () => form.set({}) }, "Clear the filters"))
       : empty("No event yet", h("p", null, "Send a signed one through a source of yours:"), h("pre", null, "grapnel send SOURCE"),
-        h("p", { class: "soft" }, "Requests that ingress refused are not events: ", h("code", null, "grapnel rejects"), " lists them with the reason."))),
+        h("p", { class: "soft" }, "Requests that ingress refused are not events: ", isTenant() ? "ask who runs Grapnel." : [h("a", { href: "/rejects" }, "they have a page"), ", with the reason."]))),
   });
 
   // ---- live: whatever happens makes the list read its first page again, at most once a second ----

@@ -23,7 +23,7 @@ function troubles(alerts, endpoints, series) {
   const out = [];
   for (const a of alerts.items.filter((i) => i.state === "firing"))
     out.push({ look: a.severity === "critical" ? "bad" : "warn", word: a.severity, what: a.summary,
-      more: `for ${since(a.since)}`, href: endpoints.items.some((e) => e.name === a.subject) ? at("endpoints", a.subject) : /dead|dlq/.test(a.name) ? "/dead-letters" : null });
+      more: `for ${since(a.since)}`, href: endpoints.items.some((e) => e.name === a.subject) ? at("endpoints", a.subject) : /dead|dlq/.test(a.name) ? "/dead-letters" : "/alerts" });
   for (const e of endpoints.items) {
     const name = e.description || e.name;
     const what = TROUBLES[e.state] ? `Endpoint ${name} ${TROUBLES[e.state]}${e.state !== "held" && e.reason ? `: ${words(e.reason)}` : ""}`
@@ -32,7 +32,7 @@ function troubles(alerts, endpoints, series) {
     if (what) out.push({ look: e.state === "paused" ? "warn" : "bad", word: e.state === "active" ? "failing" : e.state, what,
       more: e.waiting + e.retrying ? `${plural(e.waiting + e.retrying, "delivery waits", "deliveries wait")}` : "", href: at("endpoints", e.name) });
   }
-  if ((series.gaps ?? 0) > 0) out.push({ look: "warn", word: "gap", what: `${plural(series.gaps, "gap")} in the numbers of providers: later events may wait`, href: "/events?status=buffered" });
+  if ((series.gaps ?? 0) > 0) out.push({ look: "warn", word: "gap", what: `${plural(series.gaps, "gap")} in the numbers of providers: later events may wait`, href: "/workspaces" });
   return out;
 }
 
@@ -43,8 +43,8 @@ export function show(place, context) {
   const wrong = h("section", { class: "card", "aria-label": "What is wrong now" }, h("h2", null, "What is wrong now"), skeleton(2));
   const tiles = h("div", { class: "tiles", "aria-label": "numbers" }, Array.from({ length: 6 }, () => h("div", { class: "tile" }, h("span", { class: "soft" }, "\u00a0"), h("span", { class: "figure" }, "–"), spark([]))));
   const events = h("section", { class: "card" }, h("h2", null, "Events per second"));
-  const latency = h("section", { class: "card" }, h("h2", null, "Time from request to delivery"));
-  const open = h("section", { class: "card" }, h("h2", null, "Deliveries that have not ended"));
+  const latency = h("section", { class: "card" }, h("h2", null, "Time to delivery"));
+  const open = h("section", { class: "card" }, h("h2", null, "Open deliveries"));
   const charts = {};
 
   function drawTabs() {
@@ -77,7 +77,7 @@ export function show(place, context) {
     replace(tiles,
       tile("Accepted", rate(now.accepted), "/s", all.accepted, "/events"),
       tile("Delivered", rate(now.delivered), "/s", all.delivered, "/events?status=done"),
-      tile("Delivered after, p95", seconds(p95), "", all.end_to_end_p95, null, p95 > 5 ? "warn" : ""),
+      tile("Time to delivery", seconds(p95), "p95", all.end_to_end_p95, null, p95 > 5 ? "warn" : ""),
       tile("Waiting", count(now["open:waiting"]), "", waiting, "/endpoints"),
       tile("Retrying", count(now.scheduled_retries), "", all.scheduled_retries, "/endpoints", now.scheduled_retries ? "warn" : ""),
       tile("Dead letters", count(now.dead_letters), "", all.dead_letters, "/dead-letters", now.dead_letters ? "bad" : ""));

@@ -23,7 +23,7 @@ function decode(data) {
   }
 }
 
-// {bytes, type} as the API has it; `download`: the address of the bytes.
+// {bytes, type} as the API has it; `download`: the address of the bytes, or null.
 export function payload({ bytes: data, type }, download) {
   const text = decode(data);
   const shown = text?.slice(0, SHOWN);
@@ -40,6 +40,6 @@ export function payload({ bytes: data, type }, download) {
   choose(forms[0]);
   return h("div", { class: "stack" }, h("div", { class: "row" }, tabs, h("span", { class: "soft small grow" },
     `${bytes(data.length)}${type ? ` · ${type}` : ""}`),
-  text !== null && copy(text, "copy", "the payload"), h("a", { href: download, download: true, class: "small" }, "Download")),
-  block, (data.length > SHOWN || (text === null && data.length > 4096)) && h("p", { class: "soft small" }, "This is the beginning; the download has all of it."));
+  text !== null && copy(text, "copy", "the payload"), download && h("a", { href: download, download: true, class: "small" }, "Download")),
+  block, (data.length > SHOWN || (text === null && data.length > 4096)) && h("p", { class: "soft small" }, `This is the beginning${download ? "; the download has all of it" : ""}.`));
 }

@@ -1,0 +1,69 @@
+// page_workspace: one workspace: its sequence drawn with gaps, late and buffered events; and the gaps, which can be closed.
+import { act, at, get, may } from "./api.js";
+import { ask } from "./dialog.js";
+import { h, replace } from "./dom.js";
+import { field } from "./form.js";
+import { legend, sequence } from "./sequence.js";
+import { badge, copy, curl, empty, load, toast } from "./states.js";
+import { table } from "./table.js";
+import { count } from "./text.js";
+import { time } from "./time.js";
+
+export const title = ({ workspace }) => `Workspace ${workspace}`;
+
+const READ = 300;
+
+export function show(place, context) {
+  const { workspace } = context.params;
+  const main = h("div");
+
+  async function readAll() {
+    const [one, events, gaps] = await Promise.all([get(at("workspaces", workspace), null, context.signal),
+      get("/events", { workspace, limit: READ }, context.signal), get("/gaps", { workspace, limit: 100 }, context.signal)]);
+    return { ...one, events: events.items.filter((e) => e.workspace === workspace), gaps: gaps.items.filter((g) => g.workspace === workspace) };
+  }
+
+  const close = (g) => ask({ title: `Close the gap ${g.from === g.to ? g.from : `${g.from} to ${g.to}`}?`, action: "Close the gap",
+    text: "Grapnel no longer waits for these numbers, and releases the events that waited for them. If they come after all, they are delivered late.",
+    fields: [field({ name: "note", label: "Why, for others", required: true, kind: "area", max: 1000 })],
+    act: async ({ note }) => {
+      await act("POST", `${at("gaps", g.id)}/close`, { note });
+      toast("It is closed.");
+      read();
+    } });
+
+  // The provider's numbers, by source; and Grapnel's own, which have no gaps.
+  function lines(w) {
+    const width = Math.max(280, Math.min(1200, main.clientWidth - 40));
+    const own = new Map(w.events.filter((e) => e.sequence).map((e) => [e.sequence, e]));
+    const sources = [...new Set([...w.events.filter((e) => e.source_sequence !== null).map((e) => e.source), ...w.gaps.map((g) => g.source)])].sort();
+    return [...sources.map((source) => {
+      const numbers = new Map(w.events.filter((e) => e.source === source && e.source_sequence !== null && e.status !== "duplicate").map((e) => [e.source_sequence, e]));
+      const gaps = w.gaps.filter((g) => g.source === source);
+      return (numbers.size || gaps.length) && h("section", { class: "card" }, h("h2", null, `Numbers of ${source}`), sequence(`numbers of ${source}`, numbers, gaps, width), legend());
+    }), h("section", { class: "card" }, h("h2", null, "Grapnel's numbers, in the order of delivery"), own.size ? [sequence("Grapnel's numbers", own, [], width), !sources.length && legend()]
+      : empty("No event with a number in the history"))];
+  }
+
+  function render(w) {
+    return h("div", { class: "stack" },
+      h("div", { class: "head" }, h("div", { class: "grow" }, h("p", { class: "crumb" }, h("a", { href: "/workspaces" }, "Workspaces")), h("h1", null, w.workspace)),
+        h("a", { href: `/events?workspace=${encodeURIComponent(w.workspace)}` }, "Its events"), curl(at("workspaces", workspace))),
+      h("section", { class: "card" }, h("dl", { class: "facts" }, [["Name", [h("span", { class: "mono" }, w.workspace), copy(w.workspace, null, "the name")]], ["Newest number", count(w.sequence)],
+        ["Open gaps", w.open_gaps ? badge(count(w.open_gaps), "warn") : "0"], ["Buffered", w.buffered ? badge(count(w.buffered), "warn") : "0"]].map(([n, v]) => [h("dt", null, n), h("dd", null, v)])),
+      h("details", null, h("summary", null, "Its clock: how many events of each type"), h("dl", { class: "facts" }, Object.entries(w.clock).map(([type, n]) => [h("dt", null, type), h("dd", null, count(n))])))),
+      lines(w),
+      w.gaps.length > 0 && h("section", { class: "card flush" }, h("h2", null, "Gaps"), table(w.gaps, { label: "gaps", key: (g) => g.id, columns: [
+        { head: "Numbers", cell: (g) => (g.from === g.to ? g.from : `${g.from} – ${g.to}`) }, { head: "State", cell: (g) => badge(g.status) }, { head: "Source", cell: (g) => g.source }, { head: "Type", wide: true, cell: (g) => g.type ?? "any" },
+        { head: "Since", cell: (g) => time(g.opened_at) }, { head: "Until", wide: true, cell: (g) => time(g.closed_at) }, { head: "Note", wide: true, cell: (g) => g.note ?? (g.waits_for ? `waits for ${g.waits_for}` : "–") },
+        { head: "", cell: (g) => g.status === "open" && may("gap") && h("button", { class: "small", onclick: () => close(g) }, "Close…") }] })));
+  }
+
+  const read = () => load(main, readAll, render, 8);
+  replace(place, main);
+  read();
+  context.every(5000, async () => {
+    if (document.querySelector("dialog[open]") || main.querySelector("details[open]") || main.contains(document.activeElement) || !main.querySelector("h1")) return;
+    replace(main, render(await readAll()));
+  });
+}
