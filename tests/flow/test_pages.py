@@ -11,6 +11,7 @@ import pathlib
 import re
 import sys
 import unittest
+import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from browser import Browser, chromium
@@ -18,19 +19,12 @@ from rig import RigTest, main, wait_for
 
 KEY = "a key of any"
 TOKEN = "an-admin-token-of-the-file"
-PAGES = ["/", "/events", "/dead-letters", "/endpoints"]
+PAGES = ["/", "/events", "/dead-letters", "/endpoints", "/workspaces", "/rejects", "/alerts", "/jobs", "/audit",
+         "/tokens"]
 RLO = "\u202e"
 HOSTILE = f"<img src=x onerror=hacked()>{RLO}\"'--></script><script>hacked()</script>"
 
 browser = None
-
-
-def setUpModule():
-    global browser
-    if not chromium():
-        raise unittest.SkipTest("chromium is not installed: tools/deps test")
-    browser = Browser()
-    unittest.addModuleCleanup(browser.close)
 
 
 class PagesTest(RigTest):
@@ -43,6 +37,9 @@ class PagesTest(RigTest):
             "verify": {"scheme": "hmac-sha256", "header": "X-Sig", "form": "plain",
                        "encoding": "hex", "signed": "{body}"},
             "id": "json:/id", "type": "json:/type", "workspace": "json:/team"})
+        rig.config["sources"].append({
+            **rig.config["sources"][-1], "name": "ledger",
+            "order": {"by": "sequence", "sequence": "json:/seq", "start": 1, "give_up_after": "1h"}})
         rig.config["retry_policies"].append(
             {"name": "slow", "backoff": "fixed", "first_wait": "1h",
              "max_attempts": 12, "max_duration": "24h", "retry_on": ["5xx"]})
@@ -56,13 +53,17 @@ class PagesTest(RigTest):
         self.base = f"http://127.0.0.1:{rig.console_port}"
         return rig.start()
 
-    def send(self, rig, kind, team="acme", **data):
+    def send(self, rig, kind, team="acme", source="any", **data):
         rig.unique += 1
         body = json.dumps({"id": f"any-{rig.unique}", "type": kind, "team": team, **data}).encode()
         signature = hmac.new(KEY.encode(), body, hashlib.sha256).hexdigest()
-        return rig.accept(body, source="any", headers={"X-Sig": signature, "Content-Type": "text/html"})
+        return rig.accept(body, source=source, headers={"X-Sig": signature, "Content-Type": "text/html"})
 
     def tab(self, **how):
+        global browser
+        if not browser:
+            browser = Browser()
+            unittest.addModuleCleanup(browser.close)
         tab = browser.tab(**how)
         self.addCleanup(lambda: self.assertEqual(tab.problems, []))
         return tab
@@ -237,6 +238,7 @@ class Sessions(PagesTest):
             self.assertEqual(self.call("GET", f"/pages/@VERSION@/{name}")[0], 404, name)
 
 
+@unittest.skipUnless(chromium(), "chromium is not installed: tools/deps test")
 class InABrowser(PagesTest):
     def test_signing_in_and_out(self):
         rig = self.pipeline()
@@ -314,7 +316,8 @@ class InABrowser(PagesTest):
         tab = self.signed_in()
         for path, sees in [("/events", "<b><img"), (f"/events/{event}", "<b><img"), ("/endpoints/legal", "<b><img"),
                            ("/dead-letters", "rejected"), (f"/dead-letters/{letter['id']}", "onerror=hacked()"),
-                           ("/", "What is wrong now"), ("/endpoints", "legal"),
+                           ("/", "What is wrong now"), ("/endpoints", "legal"), ("/audit", "Audit"),
+                           ("/workspaces", "<i><img"), (f"/workspaces/{urllib.parse.quote('<i>' + HOSTILE, '')}", "<i><img"),
                            ("/events?type=" + "%3Cimg%20src=x%3E", "No event matches")]:
             with self.subTest(path):
                 tab.open(self.base + path)
@@ -431,6 +434,74 @@ class InABrowser(PagesTest):
         tab.wait("location.pathname === '/endpoints'")
         self.assertEqual(rig.ask("sequencer", "endpoint", name=name)["state"], "removed")
 
+    def test_a_sequence_is_drawn_with_its_gap_and_the_gap_is_closed(self):
+        rig = self.pipeline()
+        for seq in (1, 2, 5):
+            self.send(rig, "issue.counted", source="ledger", seq=seq)
+        wait_for(lambda: rig.ask("sequencer", "workspace", workspace="acme")["buffered"] == 1)
+        tab = self.signed_in("/workspaces")
+        tab.click("tbody a", "acme")
+        tab.sees("Numbers of ledger")
+        cells = "[...document.querySelectorAll('rect%s title')].map((t) => t.textContent)"
+        self.assertEqual(tab.js(cells % ".missing"), ["3: missing", "4: missing"])
+        self.assertIn("5: buffered (issue.counted)", tab.js(cells % ".warn"))
+        tab.click("button", "Close…")
+        tab.fill("dialog textarea", "they were test events")
+        tab.click("dialog button.main")
+        tab.sees("It is closed.")
+        tab.sees("they were test events")
+        self.assertEqual(rig.ask("sequencer", "workspace", workspace="acme")["buffered"], 0)
+        rig.settle()
+
+    def test_refused_requests_alerts_jobs_tokens_and_the_audit(self):
+        rig = self.pipeline()
+        rig.post(b"<b>" + HOSTILE.encode(), source="any", headers={"X-Sig": "00", "X-Odd": "<i>odd</i>"})
+        for _ in range(12):
+            self.send(rig, "contract.signed")
+        self.dead(rig, 12)
+        tab = self.signed_in("/rejects")
+        tab.click("tbody a")
+        tab.sees("<b><img")
+        tab.sees("<i>odd</i>")
+        tab.open(self.base + "/alerts")
+        tab.click("button", "Silence…")
+        tab.click("dialog button.main")
+        tab.sees("It is silenced.")
+        self.assertEqual(len(rig.ask("console", "silences")["silences"]), 1)
+        tab.click("button", "End the silence")
+        tab.sees("It is no longer silenced.")
+        # A job that takes long is cancelled.
+        rig.ask("dlqd", "dlq_bulk", action="discard", note="a test", rate=1)
+        tab.open(self.base + "/jobs")
+        tab.click("button", "Cancel…")
+        tab.click("dialog button.main")
+        tab.sees("It is cancelled.")
+        self.assertEqual(rig.ask("dlqd", "jobs")["jobs"][0]["state"], "cancelled")
+        tab.open(self.base + "/tokens")
+        tab.click(".head button", "New token")
+        tab.fill("dialog [name=name]", "of-a-page")
+        tab.click("dialog button.main")
+        tab.sees("grp_")
+        token = tab.js("document.querySelector('dialog pre').textContent")
+        self.assertEqual(self.call("GET", "/api/v1/endpoints", Authorization=f"Bearer {token}")[0], 200)
+        tab.click("dialog button", "I have stored it")
+        tab.click("button", "Revoke…")
+        tab.click("dialog button.main")
+        tab.sees("It is revoked.")
+        wait_for(lambda: self.call("GET", "/api/v1/endpoints", Authorization=f"Bearer {token}")[0] == 401)
+        tab.open(self.base + "/audit")
+        tab.sees("token revoke")
+        tab.click("button", "Verify")
+        tab.sees("are whole")
+        # Somebody who may not read it is told so.
+        viewer, _ = rig.cli("tokens", "create", "v", "--role", "viewer")
+        other = self.signed_in("/jobs", token=viewer["token"])
+        other.sees("discard")
+        self.assertNotIn("Cancel…", other.text())
+        self.assertNotIn("Tokens", other.text())
+        other.open(self.base + "/tokens")
+        other.sees("This page needs another role")
+
     def test_only_by_keyboard_and_with_names_for_a_screen_reader(self):
         rig = self.pipeline()
         events = [self.send(rig, f"issue.n{n}") for n in range(3)]
@@ -496,4 +567,4 @@ class InABrowser(PagesTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=2)
