@@ -165,6 +165,28 @@ class RelayCases(RigTest):
             self.insert(first, first + 49)
         self.all_arrive(rig, [f"row-{i}" for i in range(300)])
 
+    def test_rows_of_a_key_are_in_order(self):
+        """With an ordering key, and those without one; all are of one workspace."""
+        self.db.sql("ALTER TABLE webhook_outbox ADD COLUMN ordering_key VARCHAR(255)")
+        rig = self.pipeline(start=False, batch=7)
+        rig.config["endpoints"][0]["ordered"] = "workspace"
+        rig.write_config()
+        rig.start()
+        keys = ["'a'", "'b'", "NULL"]
+        for first in range(0, 30, 10):
+            self.db.sql(
+                "INSERT INTO webhook_outbox (id, payload, ordering_key) VALUES " + ", ".join(
+                    f"('row-{i:02}', '{i}', {keys[i % 3]})" for i in range(first, first + 10)))
+        rig.receiver.wait(count=30)
+        got = [int(r.body) for r in rig.receiver.requests()]
+        for key in range(3):
+            mine = [n for n in got if n % 3 == key]
+            self.assertEqual(mine, sorted(mine))
+        found = rig.rows("sequencer", "SELECT ordering_key, count(*) AS n FROM events "
+                         "GROUP BY 1 ORDER BY 1")
+        self.assertEqual([(r["ordering_key"], r["n"]) for r in found],
+                         [(None, 10), ("a", 10), ("b", 10)])
+
     def test_the_table_changes_while_it_runs(self):
         rig = self.pipeline()
         self.insert(1, 1)
