@@ -305,7 +305,7 @@ static void put_is_new(struct driver *d, struct buf *sql)
 {
     buf_printf(sql, " FROM %s WHERE %s = ", d->quoted_table,
                d->columns[COLUMN_status].name);
-    put_text(d, sql, d->table.statuses[TABLE_STATUS_NEW]);
+    put_text(d, sql, d->table.statuses[RELAY_STATUS_NEW]);
     if (d->table.where)
         buf_printf(sql, " AND (%s)", d->table.where);
 }
@@ -511,7 +511,9 @@ static void set_options(struct driver *d, const struct relay_uri *u)
 {
     const unsigned connect_s = DRIVER_CONNECT_S, local_files = 0;
     const unsigned reply_s = DRIVER_REPLY_MS / 1000;
-    const my_bool verify = u->ssl_ca || !relay_table_host_is_local(u->host);
+    const char *host = u->host ? u->host : "";
+    const my_bool verify = u->ssl_ca ||
+                           !relay_table_host_is_local(host, strlen(host));
     char *name = gr_printf("grapnel-%s %s", d->table.process, d->table.relay);
 
     mysql_optionsv(d->conn, MYSQL_OPT_CONNECT_TIMEOUT, &connect_s);
@@ -670,7 +672,7 @@ static void put_write(struct driver *d, struct buf *sql,
     buf_printf(sql, " WHERE %s = ", d->columns[COLUMN_id].name);
     put_id(d, sql, w->row_id);
     buf_printf(sql, " AND %s <> ", d->columns[COLUMN_status].name);
-    put_text(d, sql, d->table.statuses[TABLE_STATUS_NEW]);
+    put_text(d, sql, d->table.statuses[RELAY_STATUS_NEW]);
 }
 
 /* SELECT the ids of those of the written rows that are new. */
@@ -686,7 +688,7 @@ static void put_new_of(struct driver *d, struct buf *sql,
         put_id(d, sql, writes[i].row_id);
     }
     buf_printf(sql, ") AND %s = ", d->columns[COLUMN_status].name);
-    put_text(d, sql, d->table.statuses[TABLE_STATUS_NEW]);
+    put_text(d, sql, d->table.statuses[RELAY_STATUS_NEW]);
 }
 
 static void add_writes(struct driver *d, struct packet *p,
@@ -1119,7 +1121,7 @@ static void check_statuses(struct driver *d, driver_finding *found, void *self)
     const struct my_column *status = &d->columns[COLUMN_status];
     char *what;
 
-    for (int i = 0; i < TABLE_STATUS_COUNT; i++) {
+    for (int i = 0; i < RELAY_STATUS_COUNT; i++) {
         if (!status->width || strlen(d->table.statuses[i]) <= status->width)
             continue;
         what = gr_printf("status %s is longer than column %s",

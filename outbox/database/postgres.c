@@ -4,42 +4,17 @@
 #include "clock.h"
 #include "log.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { PASSWORD_MAX_BYTES = 1024 };
-
-static char *copy(const char *text)
-{
-    return text ? gr_strdup(text) : NULL;
-}
 
 struct driver *pg_open(const struct relay *r, const char *process,
                        int64_t max_payload_bytes)
 {
     struct driver *d = gr_alloc(sizeof *d);
 
-    *d = (struct driver){
-        .relay = gr_strdup(r->name),
-        .process = gr_strdup(process),
-        .database = gr_strdup(r->database),
-        .password_file = copy(r->password_file),
-        .table = gr_strdup(r->table),
-        .where = copy(r->where),
-        .fresh = gr_strdup(r->statuses.fresh),
-        .retrying = gr_strdup(r->statuses.retrying),
-        .delivered = gr_strdup(r->statuses.delivered),
-        .failed = gr_strdup(r->statuses.failed),
-        .max_payload_bytes = max_payload_bytes,
-    };
-#define C(MEMBER, key, usual) \
-    d->names[COLUMN_##MEMBER] = copy(r->columns.MEMBER);
-    RELAY_COLUMNS(C)
-#undef C
+    relay_table_init(&d->table, r, process, max_payload_bytes);
     return d;
 }
 
@@ -72,39 +47,11 @@ static void disconnect(struct driver *d)
 void pg_close(struct driver *d)
 {
     disconnect(d);
-    for (int i = 0; i < COLUMN_COUNT; i++)
-        free(d->names[i]);
-    free(d->relay);
-    free(d->process);
-    free(d->database);
-    free(d->password_file);
-    free(d->table);
-    free(d->where);
-    free(d->fresh);
-    free(d->retrying);
-    free(d->delivered);
-    free(d->failed);
+    relay_table_fini(&d->table);
     free(d);
 }
 
 /* ---- replies, within a time limit ---- */
-
-/* The message of libpq or of the server, in one line. */
-static gr_rc refuse(char why[DRIVER_WHY_BYTES], const char *what,
-                    const char *message)
-{
-    size_t n;
-
-    snprintf(why, DRIVER_WHY_BYTES, "%s%s%s", what, *message ? ": " : "",
-             message);
-    for (char *p = why; *p; p++)
-        if ((unsigned char)*p < ' ')
-            *p = ' ';
-    n = strlen(why);
-    while (n && why[n - 1] == ' ')
-        why[--n] = 0;
-    return GR_REFUSE;
-}
 
 /* Sends what is buffered, and waits until a reply is there. */
 static gr_rc wait_reply(struct driver *d, char why[DRIVER_WHY_BYTES])
@@ -118,18 +65,21 @@ static gr_rc wait_reply(struct driver *d, char why[DRIVER_WHY_BYTES])
 
         unsent = PQflush(d->conn);
         if (unsent < 0)
-            return refuse(why, "connection lost", PQerrorMessage(d->conn));
+            return relay_table_refuse(why, "connection lost",
+                                      PQerrorMessage(d->conn));
         if (!unsent && !PQisBusy(d->conn))
             return GR_OK;
         if (unsent)
             fd.events |= POLLOUT;
         if (left_ms <= 0)
-            return refuse(why, "the database did not reply within 30 s", "");
+            return relay_table_refuse(
+                why, "the database did not reply within 30 s", "");
         if (poll(&fd, 1, (int)left_ms) < 0 && errno != EINTR)
-            return refuse(why, "poll", strerror(errno));
+            return relay_table_refuse(why, "poll", strerror(errno));
         if (fd.revents & (POLLIN | POLLHUP | POLLERR) &&
             !PQconsumeInput(d->conn))
-            return refuse(why, "connection lost", PQerrorMessage(d->conn));
+            return relay_table_refuse(why, "connection lost",
+                                      PQerrorMessage(d->conn));
     }
     return GR_OK;
 }
@@ -178,7 +128,8 @@ static gr_rc read_results(struct driver *d, int count, PGresult **const *keep,
         if (!r) { /* the end of one query */
             if (PQstatus(d->conn) != CONNECTION_OK) {
                 refused->at = -1;
-                return refuse(why, "connection lost", PQerrorMessage(d->conn));
+                return relay_table_refuse(why, "connection lost",
+                                          PQerrorMessage(d->conn));
             }
             continue;
         }
@@ -194,8 +145,9 @@ static gr_rc read_results(struct driver *d, int count, PGresult **const *keep,
                 const char *message = PQresultErrorField(
                     r, PG_DIAG_MESSAGE_PRIMARY);
 
-                (void)refuse(why, "the database refused a statement",
-                             message ? message : PQresultErrorMessage(r));
+                (void)relay_table_refuse(
+                    why, "the database refused a statement",
+                    message ? message : PQresultErrorMessage(r));
                 refused->at = at;
                 snprintf(refused->state, sizeof refused->state, "%s",
                          state ? state : "");
@@ -228,7 +180,8 @@ gr_rc pg_ask(struct driver *d, const char *sql, int n,
 
     *result = NULL;
     if (!send_query(d, sql, n, values) || !PQpipelineSync(d->conn))
-        return refuse(why, "connection lost", PQerrorMessage(d->conn));
+        return relay_table_refuse(why, "connection lost",
+                                  PQerrorMessage(d->conn));
     return read_results(d, 1, (PGresult * *const[]){result}, &refused, why);
 }
 
@@ -244,41 +197,13 @@ static gr_rc tell(struct driver *d, const char *sql, char why[DRIVER_WHY_BYTES])
 
 /* ---- the connection ---- */
 
-static gr_rc read_password(const struct driver *d,
-                           char password[PASSWORD_MAX_BYTES + 1],
-                           char why[DRIVER_WHY_BYTES])
-{
-    int fd = open(d->password_file, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, password, PASSWORD_MAX_BYTES);
-
-    if (n < 0) {
-        snprintf(why, DRIVER_WHY_BYTES, "password_file %s: %s",
-                 d->password_file, strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return GR_REFUSE;
-    }
-    close(fd);
-    password[n] = 0;
-    password[strcspn(password, "\r\n")] = 0;
-    return GR_OK;
-}
-
-static bool is_local(const char *host, size_t n)
-{
-    return !n || *host == '/' || *host == '@' ||
-           (n == 9 && memcmp(host, "localhost", n) == 0) ||
-           (n > 4 && memcmp(host, "127.", 4) == 0) ||
-           (n == 3 && memcmp(host, "::1", n) == 0);
-}
-
 /* Each of a list with commas. */
 static bool are_local(const char *hosts)
 {
     for (;; hosts++) {
         size_t n = strcspn(hosts, ",");
 
-        if (!is_local(hosts, n))
+        if (!relay_table_host_is_local(hosts, n))
             return false;
         hosts += n;
         if (!*hosts)
@@ -315,13 +240,13 @@ gr_rc pg_connect(struct driver *d, char why[DRIVER_WHY_BYTES])
 {
     static const char session[] = "-c statement_timeout=20s -c lock_timeout=2s "
                                   "-c idle_in_transaction_session_timeout=10s";
-    char password[PASSWORD_MAX_BYTES + 1];
-    char *name = gr_printf("grapnel-%s %s", d->process, d->relay);
+    char password[TABLE_PASSWORD_BYTES + 1];
+    char *name = gr_printf("grapnel-%s %s", d->table.process, d->table.relay);
     const char *keys[16], *values[16];
     int n = 0;
 
 #define PARAM(key, value) (keys[n] = (key), values[n++] = (value))
-    if (!stays_here(d->database)) {
+    if (!stays_here(d->table.database)) {
         PARAM("sslmode", "verify-full");
         PARAM("sslrootcert", "/etc/ssl/certs/ca-certificates.crt");
     }
@@ -330,12 +255,12 @@ gr_rc pg_connect(struct driver *d, char why[DRIVER_WHY_BYTES])
     PARAM("connect_timeout", "10");
     PARAM("keepalives_idle", "30");
     PARAM("tcp_user_timeout", "30000");
-    PARAM("dbname", d->database);
+    PARAM("dbname", d->table.database);
     PARAM("application_name", name);
     PARAM("client_encoding", "UTF8");
     PARAM("options", session);
-    if (d->password_file) {
-        if (read_password(d, password, why) != GR_OK) {
+    if (d->table.password_file) {
+        if (relay_table_password(&d->table, password, why) != GR_OK) {
             free(name);
             return GR_REFUSE;
         }
@@ -348,10 +273,11 @@ gr_rc pg_connect(struct driver *d, char why[DRIVER_WHY_BYTES])
     explicit_bzero(password, sizeof password);
     free(name);
     if (PQstatus(d->conn) != CONNECTION_OK)
-        return refuse(why, "cannot connect", PQerrorMessage(d->conn));
+        return relay_table_refuse(why, "cannot connect",
+                                  PQerrorMessage(d->conn));
     if (PQsetnonblocking(d->conn, 1) != 0 || !PQenterPipelineMode(d->conn))
-        return refuse(why, "cannot use the connection",
-                      PQerrorMessage(d->conn));
+        return relay_table_refuse(why, "cannot use the connection",
+                                  PQerrorMessage(d->conn));
     return GR_OK;
 }
 
@@ -365,9 +291,10 @@ static gr_rc need_columns(struct driver *d,
         if (pg_lacks(d, found, (enum column)c)) {
             snprintf(why, DRIVER_WHY_BYTES,
                      "table %s has no column %s: set columns.%s of relay %s",
-                     d->table,
-                     d->names[c] ? d->names[c] : usual_columns[c].usual,
-                     usual_columns[c].key, d->relay);
+                     d->table.name,
+                     d->table.columns[c] ? d->table.columns[c]
+                                         : usual_columns[c].usual,
+                     usual_columns[c].key, d->table.relay);
             return GR_REFUSE;
         }
     return GR_OK;
@@ -419,7 +346,8 @@ static bool send_refusals(struct driver *d, const struct driver_refusal *all,
     buf_puts(&reasons, "}");
     sent = !ids.failed && !reasons.failed &&
            send_query(d, d->fail_sql, 3,
-                      (const char *const[]){ids.data, reasons.data, d->failed});
+                      (const char *const[]){ids.data, reasons.data,
+                                            d->table.statuses[DRIVER_FAILED]});
     buf_fini(&ids);
     buf_fini(&reasons);
     return sent;
@@ -437,17 +365,21 @@ static void put_except(struct buf *out, const struct driver_work *work)
 static bool send_take(struct driver *d, const struct driver_work *work)
 {
     char rows[16], payload[24], all[24];
-    char *lock = gr_printf("grapnel %s %s %s", d->process, d->relay, d->table);
+    char *lock = gr_printf("grapnel %s %s %s", d->table.process, d->table.relay,
+                           d->table.name);
     struct buf except;
     bool sent;
 
     snprintf(rows, sizeof rows, "%d", work->max);
-    snprintf(payload, sizeof payload, "%lld", (long long)d->max_payload_bytes);
+    snprintf(payload, sizeof payload, "%lld",
+             (long long)d->table.max_payload_bytes);
     snprintf(all, sizeof all, "%d", DRIVER_BATCH_BYTES);
     put_except(&except, work);
     sent = !except.failed &&
            send_query(d, d->take_sql, 7,
-                      (const char *const[]){rows, d->fresh, d->retrying,
+                      (const char *const[]){rows,
+                                            d->table.statuses[RELAY_STATUS_NEW],
+                                            d->table.statuses[DRIVER_RETRYING],
                                             payload, all, except.data, lock});
     buf_fini(&except);
     free(lock);
@@ -480,9 +412,10 @@ static void keep_rows(struct driver *d, PGresult *taken)
 static void put_items(struct buf *out, const struct driver *d,
                       const struct driver_work *work, enum column c)
 {
-    const char *const words[] = {[DRIVER_RETRYING] = d->retrying,
-                                 [DRIVER_DELIVERED] = d->delivered,
-                                 [DRIVER_FAILED] = d->failed};
+    const char *const words[] = {
+        [DRIVER_RETRYING] = d->table.statuses[DRIVER_RETRYING],
+        [DRIVER_DELIVERED] = d->table.statuses[DRIVER_DELIVERED],
+        [DRIVER_FAILED] = d->table.statuses[DRIVER_FAILED]};
 
     buf_reset(out);
     buf_puts(out, "{");
@@ -523,10 +456,11 @@ static bool send_writes(struct driver *d, const struct driver_work *work)
         values[i] = lists[i].data;
         sent = sent && !lists[i].failed;
     }
-    values[COUNT_OF(order)] = d->fresh;
+    values[COUNT_OF(order)] = d->table.statuses[RELAY_STATUS_NEW];
     sent = sent && send_query(d, d->write_sql, COUNT_OF(values), values) &&
            send_query(d, d->new_sql, 2,
-                      (const char *const[]){lists[0].data, d->fresh});
+                      (const char *const[]){
+                          lists[0].data, d->table.statuses[RELAY_STATUS_NEW]});
     for (size_t i = 0; i < COUNT_OF(order); i++)
         buf_fini(&lists[i]);
     return sent;
@@ -652,7 +586,8 @@ static gr_rc exchange(struct driver *d, struct driver_work *work,
     if (!p.count)
         return GR_OK;
     if (!p.sent || !PQpipelineSync(d->conn))
-        return refuse(why, "connection lost", PQerrorMessage(d->conn));
+        return relay_table_refuse(why, "connection lost",
+                                  PQerrorMessage(d->conn));
     rc = read_results(d, p.count, p.keep, &refused, why);
     d->in_transaction = rc == GR_OK && work->max > 0;
     if (rc != GR_OK)
@@ -737,7 +672,9 @@ static char *find_first(struct driver *d, const struct driver_work *work)
     PGresult *r;
 
     put_except(&except, work);
-    if (pg_ask(d, d->first_sql, 2, (const char *const[]){d->fresh, except.data},
+    if (pg_ask(d, d->first_sql, 2,
+               (const char *const[]){d->table.statuses[RELAY_STATUS_NEW],
+                                     except.data},
                &r, why) == GR_OK &&
         PQntuples(r))
         id = gr_strdup(PQgetvalue(r, 0, 0));
@@ -863,13 +800,15 @@ static gr_rc pg_purge(struct driver *d, int64_t age_ms, int max,
                  "table %s has no column with a time by which delivered rows "
                  "are deleted: set columns.last_attempt_at or "
                  "columns.created_at of relay %s, or after_success: keep",
-                 d->table, d->relay);
+                 d->table.name, d->table.relay);
         return GR_REFUSE;
     }
     snprintf(age, sizeof age, "%lld", (long long)age_ms);
     snprintf(rows, sizeof rows, "%d", max);
-    rc = pg_ask(d, d->purge_sql, 3,
-                (const char *const[]){d->delivered, age, rows}, &r, why);
+    rc = pg_ask(
+        d, d->purge_sql, 3,
+        (const char *const[]){d->table.statuses[DRIVER_DELIVERED], age, rows},
+        &r, why);
     if (rc == GR_OK)
         *deleted = strtoll(PQcmdTuples(r), NULL, 10);
     PQclear(r);
@@ -892,8 +831,9 @@ static gr_rc pg_look(struct driver *d, struct driver_look *look,
     if (rc == GR_OK)
         rc = tell(d, limit, why);
     if (rc == GR_OK)
-        rc = pg_ask(d, d->look_sql, 1, (const char *const[]){d->fresh}, &r,
-                    why);
+        rc = pg_ask(d, d->look_sql, 1,
+                    (const char *const[]){d->table.statuses[RELAY_STATUS_NEW]},
+                    &r, why);
     if (rc == GR_OK) {
         look->waiting = strtoll(PQgetvalue(r, 0, 0), NULL, 10);
         if (!look->waiting)

@@ -4,16 +4,8 @@
 #define OUTBOX_POSTGRES_H
 
 #include "alloc.h"
-#include "driver.h"
-#include "settings.h"
+#include "relay_table.h"
 #include <libpq-fe.h>
-
-enum column {
-#define C(MEMBER, key, usual) COLUMN_##MEMBER,
-    RELAY_COLUMNS(C)
-#undef C
-        COLUMN_COUNT
-};
 
 /* What `take_sql` returns of each row, in this order. */
 enum taken {
@@ -30,11 +22,6 @@ enum taken {
     TAKEN_AGE,
 };
 
-struct usual_column {
-    const char *key, *usual;
-};
-extern const struct usual_column usual_columns[COLUMN_COUNT];
-
 /* A column that the table has. */
 struct pg_column {
     /* NULL: it has no such column. Borrowed. */
@@ -46,10 +33,7 @@ struct pg_column {
 };
 
 struct driver {
-    char *relay, *process, *database, *password_file, *table, *where;
-    char *names[COLUMN_COUNT]; /* as configured, or NULL */
-    char *fresh, *retrying, *delivered, *failed;
-    int64_t max_payload_bytes;
+    struct relay_table table;
     PGconn *conn;
     PGresult *taken;
     /* Rows of `taken` in the order in which they are sent. */

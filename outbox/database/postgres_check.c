@@ -113,10 +113,10 @@ static bool finds_table(struct check *k)
                 "run the output of `grapnel outbox init` in this database, set "
                 "`table` of the relay, or grant USAGE on its schema",
                 "there is no table %s, or the relay's user may not see it",
-                k->d->table);
+                k->d->table.name);
     else if (!found)
         finding(k, true, "set `table` of the relay", "%s is not a table",
-                k->d->table);
+                k->d->table.name);
     free(kind);
     if (found && pg_find_columns(k->d, k->found, why) != GR_OK) {
         finding(k, true, "see the message", "%s", why);
@@ -136,8 +136,9 @@ static bool has_columns(struct check *k)
             continue;
         snprintf(fix, sizeof fix, "add it, or set `columns.%s` of the relay",
                  usual_columns[c].key);
-        finding(k, true, fix, "table %s has no column %s", k->d->table,
-                k->d->names[c] ? k->d->names[c] : usual_columns[c].usual);
+        finding(k, true, fix, "table %s has no column %s", k->d->table.name,
+                k->d->table.columns[c] ? k->d->table.columns[c]
+                                       : usual_columns[c].usual);
         all = false;
     }
     return all;
@@ -160,8 +161,10 @@ static void check_width(struct check *k, enum column c, size_t bytes,
 
 static void check_widths(struct check *k)
 {
-    const char *words[] = {k->d->fresh, k->d->retrying, k->d->delivered,
-                           k->d->failed};
+    const char *words[] = {k->d->table.statuses[RELAY_STATUS_NEW],
+                           k->d->table.statuses[DRIVER_RETRYING],
+                           k->d->table.statuses[DRIVER_DELIVERED],
+                           k->d->table.statuses[DRIVER_FAILED]};
     const char *longest = "";
 
     for (size_t i = 0; i < COUNT_OF(words); i++)
@@ -216,7 +219,7 @@ static void check_privileges(struct check *k)
              "GRANT DELETE ON %.130s TO %.63s, or set after_success: keep",
              k->table, PQuser(k->d->conn));
     finding(k, true, fix, "user %s may not delete delivered rows of %s",
-            PQuser(k->d->conn), k->d->table);
+            PQuser(k->d->conn), k->d->table.name);
 }
 
 /* ---- indexes and the trigger ---- */
@@ -281,12 +284,19 @@ static bool is_served(struct check *k, const struct plan *p)
 /* The statements that the relay will send: types, `where` and privileges, as the server sees them. */
 static void check_statements(struct check *k)
 {
-    const char *const look[] = {k->d->fresh};
-    const char *const take[] = {"1",  k->d->fresh, k->d->retrying, "1", "1",
-                                "{}", ""};
-    const char *const fail[] = {"{}", "{}", k->d->failed};
-    const char *const write[] = {"{}", "{}", "{}", "{}",
-                                 "{}", "{}", "{}", k->d->fresh};
+    const char *const look[] = {k->d->table.statuses[RELAY_STATUS_NEW]};
+    const char *const take[] = {"1",
+                                k->d->table.statuses[RELAY_STATUS_NEW],
+                                k->d->table.statuses[DRIVER_RETRYING],
+                                "1",
+                                "1",
+                                "{}",
+                                ""};
+    const char *const fail[] = {"{}", "{}",
+                                k->d->table.statuses[DRIVER_FAILED]};
+    const char *const write[] = {
+        "{}", "{}", "{}", "{}",
+        "{}", "{}", "{}", k->d->table.statuses[RELAY_STATUS_NEW]};
     static const char *const fix =
         "change the column as `grapnel outbox init` prints it, or do what the "
         "message says";
@@ -306,7 +316,7 @@ static void check_statements(struct check *k)
                 "create it, as `grapnel outbox init` prints it; without it "
                 "each look for new rows reads all old ones",
                 "table %s has no index of new rows in their order",
-                k->d->table);
+                k->d->table.name);
     if (!explain(k, k->d->take_sql, 7, take, &plan, why))
         finding(k, true, fix, "new rows cannot be taken: %s", why);
     if (!explain(k, k->d->fail_sql, 3, fail, &plan, why))
@@ -317,7 +327,8 @@ static void check_statements(struct check *k)
 
 static void check_purge(struct check *k)
 {
-    const char *const values[] = {k->d->delivered, "1000", "1"};
+    const char *const values[] = {k->d->table.statuses[DRIVER_DELIVERED],
+                                  "1000", "1"};
     char why[DRIVER_WHY_BYTES];
     struct plan plan;
 
@@ -329,7 +340,7 @@ static void check_purge(struct check *k)
                 "after_success: keep",
                 "table %s has no column with a time by which delivered rows "
                 "are deleted",
-                k->d->table);
+                k->d->table.name);
     else if (!explain(k, k->d->purge_sql, 3, values, &plan, why))
         finding(k, true, "do what the message says",
                 "delivered rows cannot be deleted: %s", why);
@@ -338,7 +349,7 @@ static void check_purge(struct check *k)
                 "create it, as `grapnel outbox init` prints it; without it "
                 "each deletion reads the whole table",
                 "table %s has no index of delivered rows by their age",
-                k->d->table);
+                k->d->table.name);
 }
 
 static void check_table(struct check *k)
@@ -353,7 +364,7 @@ static void check_table(struct check *k)
                 "make it the primary key, or give it a unique index: the id "
                 "identifies the row for ever",
                 "column %s of table %s is not unique", k->found[COLUMN_id].name,
-                k->d->table);
+                k->d->table.name);
     if (!is_so(k,
                "SELECT bool_or(tgenabled IN ('O', 'A') AND tgtype & 4 = 4 AND "
                "prosrc LIKE '%grapnel_outbox%') FROM pg_trigger JOIN pg_proc "
@@ -365,14 +376,16 @@ static void check_table(struct check *k)
                 "rows wait for up to `poll`",
                 "table %s has no trigger that tells of new rows on the channel "
                 "grapnel_outbox",
-                k->d->table);
+                k->d->table.name);
 }
 
 /* Rows that are never taken. A search that takes too long is given up. */
 static void check_statuses(struct check *k)
 {
-    const char *const values[] = {k->d->fresh, k->d->retrying, k->d->delivered,
-                                  k->d->failed};
+    const char *const values[] = {k->d->table.statuses[RELAY_STATUS_NEW],
+                                  k->d->table.statuses[DRIVER_RETRYING],
+                                  k->d->table.statuses[DRIVER_DELIVERED],
+                                  k->d->table.statuses[DRIVER_FAILED]};
     char why[DRIVER_WHY_BYTES];
     struct buf sql;
     PGresult *r;
@@ -389,8 +402,8 @@ static void check_statuses(struct check *k)
         finding(k, false,
                 "set `statuses` of the relay, or change these rows: they are "
                 "never sent",
-                "table %s has rows with the unknown status %.60s", k->d->table,
-                PQgetvalue(r, 0, 0));
+                "table %s has rows with the unknown status %.60s",
+                k->d->table.name, PQgetvalue(r, 0, 0));
     PQclear(r);
     buf_fini(&sql);
 }

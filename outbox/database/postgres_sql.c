@@ -4,14 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SQL_MAX_BYTES = 64 * 1024 };
-
-const struct usual_column usual_columns[COLUMN_COUNT] = {
-#define C(MEMBER, key, usual) [COLUMN_##MEMBER] = {key, usual},
-    RELAY_COLUMNS(C)
-#undef C
-};
-
 static void put_part(struct driver *d, struct buf *sql, const char *name,
                      size_t n)
 {
@@ -28,13 +20,13 @@ void pg_put_name(struct driver *d, struct buf *sql, const char *name)
 
 void pg_put_table(struct driver *d, struct buf *sql)
 {
-    const char *dot = strchr(d->table, '.');
+    const char *dot = strchr(d->table.name, '.');
 
     if (dot) {
-        put_part(d, sql, d->table, (size_t)(dot - d->table));
+        put_part(d, sql, d->table.name, (size_t)(dot - d->table.name));
         buf_puts(sql, ".");
     }
-    pg_put_name(d, sql, dot ? dot + 1 : d->table);
+    pg_put_name(d, sql, dot ? dot + 1 : d->table.name);
 }
 
 gr_rc pg_find_columns(struct driver *d, struct pg_column found[COLUMN_COUNT],
@@ -46,7 +38,7 @@ gr_rc pg_find_columns(struct driver *d, struct pg_column found[COLUMN_COUNT],
     gr_rc rc;
 
     memset(found, 0, COLUMN_COUNT * sizeof *found);
-    buf_init(&table, SQL_MAX_BYTES);
+    buf_init(&table, TABLE_SQL_BYTES);
     pg_put_table(d, &table);
     value = table.data;
     rc = pg_ask(d,
@@ -58,7 +50,8 @@ gr_rc pg_find_columns(struct driver *d, struct pg_column found[COLUMN_COUNT],
                 1, &value, &r, why);
     buf_fini(&table);
     for (int c = 0; rc == GR_OK && c < COLUMN_COUNT; c++) {
-        const char *name = d->names[c] ? d->names[c] : usual_columns[c].usual;
+        const char *name = d->table.columns[c] ? d->table.columns[c]
+                                               : usual_columns[c].usual;
 
         for (int i = 0; i < PQntuples(r); i++)
             if (strcmp(PQgetvalue(r, i, 0), name) == 0) {
@@ -76,7 +69,7 @@ gr_rc pg_find_columns(struct driver *d, struct pg_column found[COLUMN_COUNT],
 bool pg_lacks(const struct driver *d,
               const struct pg_column found[COLUMN_COUNT], enum column c)
 {
-    return !found[c].name && (d->names[c] || c <= COLUMN_status);
+    return !found[c].name && (d->table.columns[c] || c <= COLUMN_status);
 }
 
 static bool is_time(const struct pg_column *c)
@@ -104,8 +97,8 @@ static void put_rows(struct driver *d,
     pg_put_table(d, sql);
     put_column(d, sql, " WHERE ", &found[COLUMN_status], "");
     buf_printf(sql, " = $%d", status);
-    if (d->where)
-        buf_printf(sql, " AND (%s)", d->where);
+    if (d->table.where)
+        buf_printf(sql, " AND (%s)", d->table.where);
 }
 
 static void put_order(struct driver *d,
@@ -131,7 +124,7 @@ static void make_take(struct driver *d,
 {
     struct buf q;
 
-    buf_init(&q, SQL_MAX_BYTES);
+    buf_init(&q, TABLE_SQL_BYTES);
     put_column(d, &q, "WITH locked AS (SELECT ", &found[COLUMN_id], " AS id, ");
     put_column(d, &q, "octet_length(t.", &found[COLUMN_payload],
                "::text) AS bytes, row_number() OVER () AS at FROM (SELECT ");
@@ -180,7 +173,7 @@ static void make_first(struct driver *d,
 {
     struct buf q;
 
-    buf_init(&q, SQL_MAX_BYTES);
+    buf_init(&q, TABLE_SQL_BYTES);
     put_column(d, &q, "SELECT ", &found[COLUMN_id], "::text");
     put_rows(d, found, &q, 1);
     put_column(d, &q, " AND ", &found[COLUMN_id], " <> ALL ($2::");
@@ -196,7 +189,7 @@ static void make_look(struct driver *d,
 {
     struct buf q;
 
-    buf_init(&q, SQL_MAX_BYTES);
+    buf_init(&q, TABLE_SQL_BYTES);
     buf_puts(&q, "SELECT count(*), (extract(epoch FROM clock_timestamp() - "
                  "min(at)) * 1000)::bigint FROM (SELECT ");
     if (is_time(&found[COLUMN_created_at]))
@@ -220,7 +213,7 @@ static void make_purge(struct driver *d,
         age = &found[COLUMN_created_at];
     if (!is_time(age))
         return;
-    buf_init(&q, SQL_MAX_BYTES);
+    buf_init(&q, TABLE_SQL_BYTES);
     buf_puts(&q, "DELETE FROM ");
     pg_put_table(d, &q);
     put_column(d, &q, " WHERE ", &found[COLUMN_id], " = ANY (ARRAY(SELECT ");
@@ -238,7 +231,7 @@ static void make_fail(struct driver *d,
 {
     struct buf q;
 
-    buf_init(&q, SQL_MAX_BYTES);
+    buf_init(&q, TABLE_SQL_BYTES);
     buf_puts(&q, "UPDATE ");
     pg_put_table(d, &q);
     put_column(d, &q, " AS o SET ", &found[COLUMN_status], " = $3");
@@ -257,7 +250,7 @@ static void make_write(struct driver *d,
 {
     struct buf q;
 
-    buf_init(&q, SQL_MAX_BYTES);
+    buf_init(&q, TABLE_SQL_BYTES);
     buf_puts(&q, "UPDATE ");
     pg_put_table(d, &q);
     put_column(d, &q, " AS o SET ", &found[COLUMN_status], " = w.status");
@@ -283,7 +276,7 @@ static void make_write(struct driver *d,
     put_column(d, &q, " AND o.", &found[COLUMN_status], " <> $8");
     put_column(d, &q, " RETURNING o.", &found[COLUMN_id], "::text");
     d->write_sql = buf_take(&q);
-    buf_init(&q, SQL_MAX_BYTES);
+    buf_init(&q, TABLE_SQL_BYTES);
     put_column(d, &q, "SELECT ", &found[COLUMN_id], "::text FROM ");
     pg_put_table(d, &q);
     put_column(d, &q, " WHERE ", &found[COLUMN_id], " = ANY($1::");

@@ -9,9 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct {
-    const char *key, *usual;
-} columns[COLUMN_COUNT] = {
+const struct usual_column usual_columns[COLUMN_COUNT] = {
 #define C(MEMBER, key, usual) [COLUMN_##MEMBER] = {key, usual},
     RELAY_COLUMNS(C)
 #undef C
@@ -32,7 +30,7 @@ void relay_table_init(struct relay_table *t, const struct relay *r,
         .password_file = copy(r->password_file),
         .name = gr_strdup(r->table),
         .where = copy(r->where),
-        .statuses = {[TABLE_STATUS_NEW] = gr_strdup(r->statuses.fresh),
+        .statuses = {[RELAY_STATUS_NEW] = gr_strdup(r->statuses.fresh),
                      [DRIVER_RETRYING] = gr_strdup(r->statuses.retrying),
                      [DRIVER_DELIVERED] = gr_strdup(r->statuses.delivered),
                      [DRIVER_FAILED] = gr_strdup(r->statuses.failed)},
@@ -48,7 +46,7 @@ void relay_table_fini(struct relay_table *t)
 {
     for (int c = 0; c < COLUMN_COUNT; c++)
         free(t->columns[c]);
-    for (int s = 0; s < TABLE_STATUS_COUNT; s++)
+    for (int s = 0; s < RELAY_STATUS_COUNT; s++)
         free(t->statuses[s]);
     free(t->relay);
     free(t->process);
@@ -63,7 +61,8 @@ gr_rc relay_table_find(const struct relay_table *t, char *const *names,
                        char why[DRIVER_WHY_BYTES])
 {
     for (int c = 0; c < COLUMN_COUNT; c++) {
-        const char *name = t->columns[c] ? t->columns[c] : columns[c].usual;
+        const char *name = t->columns[c] ? t->columns[c]
+                                         : usual_columns[c].usual;
 
         at[c] = -1;
         for (size_t i = 0; i < count && at[c] < 0; i++)
@@ -72,7 +71,7 @@ gr_rc relay_table_find(const struct relay_table *t, char *const *names,
         if (at[c] < 0 && (t->columns[c] || c <= COLUMN_status)) {
             snprintf(why, DRIVER_WHY_BYTES,
                      "table %s has no column %s: set columns.%s of relay %s",
-                     t->name, name, columns[c].key, t->relay);
+                     t->name, name, usual_columns[c].key, t->relay);
             return GR_REFUSE;
         }
     }
@@ -115,11 +114,14 @@ gr_rc relay_table_password(const struct relay_table *t,
     return GR_OK;
 }
 
-bool relay_table_host_is_local(const char *host)
+bool relay_table_host_is_local(const char *host, size_t n)
 {
+    char text[64] = ""; /* of an address */
     unsigned char address[4];
 
-    return !host || !*host || *host == '/' || *host == '@' ||
-           strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
-           (inet_pton(AF_INET, host, address) == 1 && address[0] == 127);
+    if (n < sizeof text)
+        memcpy(text, host, n);
+    return !n || *host == '/' || *host == '@' ||
+           strcmp(text, "localhost") == 0 || strcmp(text, "::1") == 0 ||
+           (inet_pton(AF_INET, text, address) == 1 && address[0] == 127);
 }

@@ -17,15 +17,21 @@ enum column {
 enum {
     TABLE_PASSWORD_BYTES = 1024,
     TABLE_SQL_BYTES = 64 * 1024, /* of one statement */
-    TABLE_STATUS_NEW = 0,        /* beside those of enum driver_status */
-    TABLE_STATUS_COUNT = 4,
+    RELAY_STATUS_NEW = 0,        /* beside those of enum driver_status */
+    RELAY_STATUS_COUNT = 4,
 };
+
+/* The key in `columns` of the settings, and the name that is used without it. */
+struct usual_column {
+    const char *key, *usual;
+};
+extern const struct usual_column usual_columns[COLUMN_COUNT];
 
 struct relay_table {
     char *relay, *process, *database, *password_file;
     char *name, *where;
     char *columns[COLUMN_COUNT]; /* as configured, or NULL */
-    char *statuses[TABLE_STATUS_COUNT];
+    char *statuses[RELAY_STATUS_COUNT];
     int64_t max_payload_bytes;
 };
 
@@ -50,7 +56,7 @@ gr_rc relay_table_password(const struct relay_table *t,
                            char password[TABLE_PASSWORD_BYTES + 1],
                            char why[DRIVER_WHY_BYTES]);
 
-/* Whether a connection to this host does not leave the machine. NULL and "": a socket. */
-bool relay_table_host_is_local(const char *host);
+/* Whether a connection to this host does not leave the machine. "": a socket. */
+bool relay_table_host_is_local(const char *host, size_t n);
 
 #endif

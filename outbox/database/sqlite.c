@@ -389,7 +389,7 @@ static void put_is_new(struct driver *d, struct buf *sql,
     put_name(sql, d->table.name);
     put(sql, " WHERE ");
     put_column(sql, c, COLUMN_status);
-    put(sql, " = %Q", d->table.statuses[TABLE_STATUS_NEW]);
+    put(sql, " = %Q", d->table.statuses[RELAY_STATUS_NEW]);
     if (d->table.where)
         put(sql, " AND (%s)", d->table.where);
     put(sql, " AND ");
@@ -482,7 +482,7 @@ static void put_where_id(struct driver *d, struct buf *q,
     put_column(q, c, COLUMN_id);
     put(q, " IN (%s) AND ", id);
     put_column(q, c, COLUMN_status);
-    put(q, " %s %Q", compare, d->table.statuses[TABLE_STATUS_NEW]);
+    put(q, " %s %Q", compare, d->table.statuses[RELAY_STATUS_NEW]);
 }
 
 static gr_rc prepare_marks(struct driver *d, const struct columns *c,
