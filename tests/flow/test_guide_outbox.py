@@ -102,7 +102,9 @@ class Outbox(RigTest):
         self.assertEqual(self.bodies(), [])
         guide.run("4. Start", "5. Look")
         self.assertEqual(sorted(self.bodies()), [
-            "new", "waits", '{"n": 4}', '{"n": 5}', '{"n": 6}', '{"order": 7}', '{"order": 8}'])
+            "new", "waits", '{"n": 4}', '{"n": 5}', '{"n": 6}', '{"order": 7}', '{"order": 8}',
+            '{"paid": 7}'])
+        self.assertLess(self.bodies().index('{"order": 7}'), self.bodies().index('{"paid": 7}'))
         guide.run("Back")
         guide.finish()
 
