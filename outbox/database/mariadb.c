@@ -52,6 +52,7 @@ struct my_column {
     char type[64];
     enum type_kind kind;
     unsigned long width; /* characters of a text; 0: unknown */
+    bool nullable;
 };
 
 struct locked {
@@ -308,6 +309,9 @@ static void put_is_new(struct driver *d, struct buf *sql)
     put_text(d, sql, d->table.statuses[RELAY_STATUS_NEW]);
     if (d->table.where)
         buf_printf(sql, " AND (%s)", d->table.where);
+    if (d->columns[COLUMN_id]
+            .nullable) /* else it would be one more range for the optimizer */
+        buf_printf(sql, " AND %s IS NOT NULL", d->columns[COLUMN_id].name);
 }
 
 static void put_order(struct driver *d, struct buf *sql)
@@ -429,6 +433,7 @@ static void note_column(struct my_column *column, MYSQL_ROW row)
         .name = buf_take(&name),
         .kind = kind_of(row[1]),
         .width = row[2] ? strtoul(row[2], NULL, 10) : 0,
+        .nullable = strcmp(row[3], "YES") == 0,
     };
     snprintf(column->type, sizeof column->type, "%s", row[1]);
 }
@@ -459,8 +464,8 @@ static gr_rc find_columns(struct driver *d, char why[DRIVER_WHY_BYTES])
     gr_rc rc;
 
     buf_puts(sql,
-             "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH FROM "
-             "information_schema.COLUMNS WHERE TABLE_NAME = ");
+             "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH, "
+             "IS_NULLABLE FROM information_schema.COLUMNS WHERE TABLE_NAME = ");
     put_text(d, sql, dot ? dot + 1 : d->table.name);
     buf_puts(sql, " AND TABLE_SCHEMA = ");
     put_schema(d, sql);
@@ -490,6 +495,34 @@ static gr_rc find_columns(struct driver *d, char why[DRIVER_WHY_BYTES])
     if (rc == GR_OK)
         rc = judge_time(d, COLUMN_last_attempt, why);
     return rc == GR_OK ? judge_time(d, COLUMN_next_attempt, why) : rc;
+}
+
+/* Without transactions two processes would take the same rows, and marks would not be undone: rows that
+ * were not stored would never be taken again. */
+static gr_rc judge_engine(struct driver *d, char why[DRIVER_WHY_BYTES])
+{
+    const char *dot = strchr(d->table.name, '.');
+    struct packet p = {0};
+    struct buf *sql = begin(d, &p, PART_ROWS);
+    MYSQL_ROW row;
+    gr_rc rc;
+
+    buf_puts(sql, "SELECT t.ENGINE FROM information_schema.TABLES t JOIN "
+                  "information_schema.ENGINES e ON e.ENGINE = t.ENGINE WHERE "
+                  "e.TRANSACTIONS <> 'YES' AND t.TABLE_NAME = ");
+    put_text(d, sql, dot ? dot + 1 : d->table.name);
+    buf_puts(sql, " AND t.TABLE_SCHEMA = ");
+    put_schema(d, sql);
+    rc = exchange(d, &p, why);
+    if (rc == GR_OK && (row = mysql_fetch_row(p.rows))) {
+        snprintf(why, DRIVER_WHY_BYTES,
+                 "table %s is of engine %s: this engine has no transactions, "
+                 "so rows would be lost; make it InnoDB",
+                 d->table.name, row[0]);
+        rc = GR_REFUSE;
+    }
+    packet_fini(&p);
+    return rc;
 }
 
 static void quote_table(struct driver *d)
@@ -554,7 +587,9 @@ static gr_rc log_in(struct driver *d, const struct relay_uri *u,
     return connected ? GR_OK : refuse(d, "cannot connect", why);
 }
 
-/* READ COMMITTED: a lock is on a row, not on the gap before it, in which the application wants to insert. */
+/* READ COMMITTED: a lock is on a row, not on the gap before it, in which the application wants to insert.
+ * wait_timeout: when our machine loses power, the server closes its connection then, and be_alone() of
+ * the next one succeeds. It is above the longest `poll`. */
 static gr_rc set_session(struct driver *d, char why[DRIVER_WHY_BYTES])
 {
     unsigned long version = mysql_get_server_version(d->conn);
@@ -572,9 +607,10 @@ static gr_rc set_session(struct driver *d, char why[DRIVER_WHY_BYTES])
     sql = gr_printf(
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET SESSION "
         "sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = "
-        "1, innodb_lock_wait_timeout = %d, lock_wait_timeout = %d, %s",
+        "1, innodb_lock_wait_timeout = %d, lock_wait_timeout = %d, "
+        "wait_timeout = 310, %s",
         LOCK_WAIT_S, LOCK_WAIT_S,
-        d->is_mysql ? "max_execution_time = 20000, wait_timeout = 310"
+        d->is_mysql ? "max_execution_time = 20000"
                     : "max_statement_time = 20, idle_transaction_timeout = 10");
     rc = run(d, sql, why);
     free(sql);
@@ -633,6 +669,8 @@ static gr_rc make_ready(struct driver *d, char why[DRIVER_WHY_BYTES])
     if (d->conn)
         return GR_OK;
     rc = connect_to(d, why);
+    if (rc == GR_OK)
+        rc = judge_engine(d, why);
     if (rc == GR_OK)
         rc = be_alone(d, why);
     if (rc != GR_OK)
@@ -948,13 +986,13 @@ static gr_rc do_step(struct driver *d, struct driver_work *work,
         rc = exchange(d, &p, why);
     if (rc == GR_OK) {
         d->in_transaction = work->max > 0;
-        if (!work->alone)
-            note_new(work, p.fresh);
         if (work->max > 0)
             rc = take(d, work, p.rows, why);
     } else if (p.count) {
         note_refused(d, work, p.failed);
     }
+    if (!work->alone) /* the writes may be done although no row is taken */
+        note_new(work, p.fresh);
     packet_fini(&p);
     return rc;
 }
@@ -1044,6 +1082,8 @@ static bool put_purge(struct driver *d, struct buf *sql, int64_t age_ms,
     buf_printf(sql, "DELETE FROM %s WHERE %s = ", d->quoted_table,
                d->columns[COLUMN_status].name);
     put_text(d, sql, d->table.statuses[DRIVER_DELIVERED]);
+    if (d->table.where) /* the other rows belong to somebody else */
+        buf_printf(sql, " AND (%s)", d->table.where);
     buf_printf(sql,
                when->kind == TYPE_TIME
                    ? " AND %s < NOW(6) - INTERVAL %lld SECOND LIMIT %d"
@@ -1246,25 +1286,12 @@ static void check_purge(struct driver *d, driver_finding *found, void *self)
               "create the index that `grapnel outbox init` prints");
 }
 
-/* Without transactions two processes would take the same rows, and the marks would not be undone. */
 static void check_engine(struct driver *d, driver_finding *found, void *self)
 {
-    const char *dot = strchr(d->table.name, '.');
     char why[DRIVER_WHY_BYTES];
-    struct packet p = {0};
-    struct buf *sql = begin(d, &p, PART_ROWS);
-    MYSQL_ROW row;
 
-    buf_puts(sql, "SELECT ENGINE FROM information_schema.TABLES WHERE "
-                  "TABLE_NAME = ");
-    put_text(d, sql, dot ? dot + 1 : d->table.name);
-    buf_puts(sql, " AND TABLE_SCHEMA = ");
-    put_schema(d, sql);
-    if (exchange(d, &p, why) == GR_OK && (row = mysql_fetch_row(p.rows)) &&
-        row[0] && strcmp(row[0], "InnoDB") != 0)
-        found(self, true, "the table's engine has no transactions",
-              "ALTER TABLE … ENGINE = InnoDB");
-    packet_fini(&p);
+    if (judge_engine(d, why) != GR_OK)
+        found(self, true, why, "ALTER TABLE … ENGINE = InnoDB");
 }
 
 static void my_check(const struct relay *relay, driver_finding *found,

@@ -544,7 +544,10 @@ static gr_rc prepare_purge(struct driver *d, const struct columns *c,
     put_name(q, d->table.name);
     put(q, " WHERE ");
     put_column(q, c, COLUMN_status);
-    put(q, " = %Q AND ", d->table.statuses[DRIVER_DELIVERED]);
+    put(q, " = %Q", d->table.statuses[DRIVER_DELIVERED]);
+    if (d->table.where) /* the other rows belong to somebody else */
+        put(q, " AND (%s)", d->table.where);
+    put(q, " AND ");
     put_column(q, c, when);
     put(q, text ? " < strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', '-' || ?1 || "
                   "' seconds') AND typeof("

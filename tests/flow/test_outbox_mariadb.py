@@ -197,6 +197,36 @@ class OutboxMariadb(relay_cases.RelayCases):
         wait_for(lambda: {row for row, in self.db.sql(
             "SELECT id FROM webhook_outbox")} == {"young", "failed", "never"})
 
+    def test_only_rows_of_the_relay_are_deleted(self):
+        """Another worker has its rows in the same table."""
+        self.db.sql("ALTER TABLE webhook_outbox ADD kind TEXT")
+        rig = self.pipeline(after_success="delete after 1d",
+                            where="kind = 'webhook' OR kind IS NULL")
+        self.db.sql("INSERT INTO webhook_outbox (id, kind, status, last_attempt_at) "
+                    "VALUES ('mail', 'mail', 'SUCCESS', NOW() - INTERVAL 2 DAY), "
+                    "('ours', 'webhook', 'SUCCESS', NOW() - INTERVAL 2 DAY)")
+        rig["outbox"].restart()
+        wait_for(lambda: self.db.sql("SELECT id FROM webhook_outbox") == [("mail",)])
+
+    def test_a_row_without_an_id_does_not_stop_the_others(self):
+        self.db.sql("ALTER TABLE webhook_outbox DROP PRIMARY KEY, "
+                    "MODIFY id VARCHAR(64) NULL UNIQUE")
+        rig = self.pipeline(start=False)
+        self.db.sql("INSERT INTO webhook_outbox (id, payload) VALUES (NULL, '0')")
+        self.insert(1, 2)
+        rig.start()
+        wait_for(lambda: self.statuses() == {"SUCCESS": 2, "NOT_CALLED": 1})
+
+    def test_a_table_without_transactions_is_refused(self):
+        rig = self.pipeline(start=False)
+        self.insert(1, 1)
+        self.db.sql("ALTER TABLE webhook_outbox ENGINE = Aria")
+        rig.start()
+        wait_for(lambda: "engine has no transactions" in rig["outbox"].log())
+        self.assertEqual(self.statuses(), {"NOT_CALLED": 1})
+        self.db.sql("ALTER TABLE webhook_outbox ENGINE = InnoDB")
+        self.all_arrive(rig, ["row-1"])
+
     def test_old_rows_are_not_read(self):
         """The statement that takes rows finds them by the index, as EXPLAIN shows."""
         self.db.sql("INSERT INTO webhook_outbox (id, payload, status) SELECT "

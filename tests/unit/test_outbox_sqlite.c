@@ -285,6 +285,27 @@ static void delivered_rows_are_deleted_by_their_age(void **state)
                         "blob,failed,never,young");
 }
 
+/* Another worker has its rows in the same table. */
+static void only_rows_of_the_relay_are_deleted(void **state)
+{
+    char where[] = "kind = 'webhook' OR kind IS NULL";
+    int64_t deleted;
+
+    (void)state;
+    ops->close(driver);
+    relay.delete_after_ms = 1;
+    relay.where = where;
+    driver = ops->open(&relay, "outbox", 1000);
+    app("ALTER TABLE webhook_outbox ADD COLUMN kind TEXT;"
+        "INSERT INTO webhook_outbox (id, kind, status, last_attempt_at) VALUES "
+        "('mail', 'mail', 'SUCCESS', '2020-01-01 00:00:00'), "
+        "('ours', 'webhook', 'SUCCESS', '2020-01-01 00:00:00')");
+    assert_int_equal(ops->purge(driver, 1000, 10, &deleted, why), GR_OK);
+    assert_int_equal(deleted, 1);
+    assert_string_equal(app("SELECT group_concat(id) FROM webhook_outbox"),
+                        "mail");
+}
+
 static char findings[2000];
 
 static void note(void *self, bool needed, const char *what, const char *fix)
@@ -392,6 +413,7 @@ int main(void)
         EACH(another_file_in_its_place_is_not_marked),
         EACH(a_change_is_noticed),
         EACH(delivered_rows_are_deleted_by_their_age),
+        EACH(only_rows_of_the_relay_are_deleted),
         EACH(check_says_what_is_missing),
         EACH(the_file_is_read_only),
         EACH(a_lock_that_is_held_for_long_is_named),
