@@ -308,6 +308,25 @@ static void check_file(struct conf *c, const struct settings *s, size_t i)
     }
 }
 
+/* A row whose state is ambiguous would be sent again for ever, or never get its outcome. */
+static void check_statuses(struct conf *c, const struct relay *r)
+{
+    const char *all[] = {r->statuses.fresh, r->statuses.retrying,
+                         r->statuses.delivered, r->statuses.failed};
+    static const char *const names[] = {"new", "retrying", "delivered",
+                                        "failed"};
+
+    for (size_t i = 1; i < COUNT_OF(all); i++)
+        for (size_t k = 0; k < i; k++)
+            if (all[i] && all[k] && strcasecmp(all[i], all[k]) == 0) {
+                conf_error_at(c, all[i],
+                              "is the status of `%s` and of `%s`: each of the "
+                              "four statuses needs its own value",
+                              names[k], names[i]);
+                return;
+            }
+}
+
 void settings_check_relays(struct conf *c, const struct settings *s)
 {
     for (size_t i = 0; i < s->relay_count; i++) {
@@ -328,6 +347,7 @@ void settings_check_relays(struct conf *c, const struct settings *s)
                           RELAYS_MAX);
         if (r->database && r->table && relay_kind(r) == RELAY_SQLITE)
             check_file(c, s, i);
+        check_statuses(c, r);
         if (r->may_name_urls.count && !r->endpoint && !r->columns.endpoint)
             conf_error_at(c, r->may_name_urls.items[0],
                           "rows that name a URL need an endpoint, whose "

@@ -946,6 +946,10 @@ static const struct {
     {RELAY("sqlite:///app.db, password_file: p"), "has no password"},
     {RELAYS("sqlite:///app.db", "sqlite:///app.db, where: x = 1"),
      "relay a reads the same table"},
+    {RELAY("sqlite:///app.db, statuses: {new: OPEN, retrying: open}"),
+     "is the status of `new` and of `retrying`"},
+    {RELAY("sqlite:///app.db, statuses: {failed: SUCCESS}"),
+     "is the status of `delivered` and of `failed`"},
     {"endpoint: []", "unknown key (did you mean endpoints?)"},
     {"run_dir: /123456789/123456789/123456789/123456789/123456789/123456789/"
      "123456789/123456789x",
