@@ -240,19 +240,44 @@ static void keep_body(struct reopening *a, const struct publication *u)
         store_body_add(a->q->store, a->ev.n, a->headers, a->body);
 }
 
+/* Reads what a producer or a relay published, also one that is no longer configured: its endpoints must
+ * not get the object around its data. GR_REFUSE: it cannot be read. */
+static gr_rc read_published(const struct reopening *a, int64_t received_ms,
+                            struct publication *u)
+{
+    const struct settings *s = a->q->d.settings;
+    struct bytes kind;
+    bool is_published;
+
+    if (settings_source(s, a->ev.source) ||
+        strcmp(a->ev.source, OPERATIONAL_SOURCE) == 0)
+        return GR_OK;
+    is_published = settings_producer(s, a->ev.source) ||
+                   headers_get(a->headers, PUBLISHED_PAYLOAD, &kind, NULL);
+    if (publication_read(u, a->headers, a->body, a->ev.id, received_ms) ==
+            GR_OK ||
+        !is_published) /* a source was removed: it sent the body as it is */
+        return GR_OK;
+    log_warn(a->ev.id,
+             "not sent again: what its producer or relay published can no "
+             "longer be read",
+             LS("error", u->why));
+    return GR_REFUSE;
+}
+
 static void send_again(struct reopening *a, const struct wire_replayed *m)
 {
     struct sequencer *q = a->q;
     struct publication u = {0};
-    char *only = wire_dup(m->endpoint);
-    struct endpoint *e = *only ? endpoint_find(q, only) : NULL;
+    char *only;
+    struct endpoint *e;
 
-    if (settings_producer(q->d.settings, a->ev.source) &&
-        !settings_source(q->d.settings, a->ev.source) &&
-        publication_read(&u, a->headers, a->body, a->ev.id, m->received_ms) !=
-            GR_OK)
-        log_warn(a->ev.id, "a producer's event can no longer be read",
-                 LS("error", u.why));
+    if (read_published(a, m->received_ms, &u) != GR_OK) {
+        publication_fini(&u);
+        return;
+    }
+    only = wire_dup(m->endpoint);
+    e = *only ? endpoint_find(q, only) : NULL;
     keep_body(a, &u);
     if (e || !*only)
         open_all(a, &u, e, e && m->always);
