@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "log.h"
 #include "outbox.h"
+#include "published.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,8 +178,55 @@ gr_rc outcomes_apply(void *self, const char *from, uint64_t n, struct bytes msg)
 
 /* ---- to the rows ---- */
 
-size_t outcomes_list(struct outbox *o, const char *relay, bool refused,
-                     struct driver_write *writes, size_t max)
+static void drop(struct outcomes *x, const struct driver_write *w)
+{
+    bind_text(x->drop, 1, w->event_id);
+    bind_i64(x->drop, 2, w->n);
+    db_run(x->db, x->drop);
+}
+
+/* The table of the relay may have changed since. An event that was refused because its row's id was
+ * known (event_intake.c) has an id of its own. */
+static bool is_of_table(const struct driver_write *w, const char *relay,
+                        const char *table)
+{
+    static const char other_id[] = "refused: idempotency_key_reused";
+    char *key = gr_printf("%s:%s", table, w->row_id);
+    char id[EVENT_ID_BYTES + 1];
+
+    published_event_id(id, relay, wire_text(key));
+    free(key);
+    return strcmp(id, w->event_id) == 0 ||
+           strncmp(w->error, other_id, strlen(other_id)) == 0;
+}
+
+/* Drops outcomes of other tables; returns how many are left. */
+static size_t only_of_table(struct outbox *o, const char *relay,
+                            const char *table, struct driver_write *writes,
+                            size_t count)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        struct driver_write w = writes[i];
+
+        if (is_of_table(&w, relay, table)) {
+            writes[left++] = w;
+            continue;
+        }
+        log_warn(w.event_id,
+                 "an outcome is dropped: its row is of a table that this relay "
+                 "had before",
+                 LS("relay", relay), LS("row", w.row_id), LS("table", table));
+        drop(&o->outcomes, &w);
+        free(w.row_id);
+        free(w.error);
+    }
+    return left;
+}
+
+size_t outcomes_list(struct outbox *o, const char *relay, const char *table,
+                     bool refused, struct driver_write *writes, size_t max)
 {
     struct outcomes *x = &o->outcomes;
     stmt *q = x->list;
@@ -203,7 +251,7 @@ size_t outcomes_list(struct outbox *o, const char *relay, bool refused,
         wire_copy(w->event_id, sizeof w->event_id, wire_text(col_text(q, 0)));
     }
     db_done(q);
-    return count;
+    return only_of_table(o, relay, table, writes, count);
 }
 
 int64_t outcomes_due_ms(struct outbox *o, const char *relay)
@@ -298,9 +346,7 @@ void outcomes_written(struct outbox *o, const char *relay,
             put_off(o, w);
             continue;
         }
-        bind_text(x->drop, 1, w->event_id);
-        bind_i64(x->drop, 2, w->n);
-        db_run(x->db, x->drop);
+        drop(x, w);
         if (w->written ==
             DRIVER_APPLIED) /* also if a later one waits: the row has had this */
             note_end(o, w);

@@ -33,9 +33,10 @@ gr_rc outcomes_apply(void *self, const char *from, uint64_t n,
                      struct bytes msg);
 
 /* Reads up to `max` outcomes for this relay that are due: those that the database has refused, or the
- * others. Returns how many; texts are the caller's. */
-size_t outcomes_list(struct outbox *o, const char *relay, bool refused,
-                     struct driver_write *writes, size_t max);
+ * others. Those of rows of another table than this are deleted. Returns how many; texts are the
+ * caller's. */
+size_t outcomes_list(struct outbox *o, const char *relay, const char *table,
+                     bool refused, struct driver_write *writes, size_t max);
 /* When the next one is due that is not due now (mono); 0: there is none. */
 int64_t outcomes_due_ms(struct outbox *o, const char *relay);
 /* How many wait, counted up to 10,000. */

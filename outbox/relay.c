@@ -32,6 +32,7 @@ enum {
     HOLD_MIN = 20,
     HOLD_FIRST_MS = 1000,
     HOLD_MOST_MS = 60 * 1000,
+    HOLD_FULL_MS = 30 * 1000, /* after this process's own disk was full */
     PURGE_MAX = 500,
     PURGE_NEXT_MS = 1000,
     PURGE_EVERY_MS = 60 * 1000,
@@ -74,6 +75,8 @@ struct relay_run {
 
     char name[NAME_MAX_BYTES + 1];
     char *table;
+    /* The driver does not read larger payloads; a reload does not change it. */
+    int64_t max_payload;
     struct worker *worker;
     int watch;
     enum relay_state state;
@@ -141,6 +144,7 @@ void relays_open(struct outbox *o)
 
         *r = (struct relay_run){.ops = driver_of(relay),
                                 .poll_ms = POLL_FIRST_MS,
+                                .max_payload = max_payload,
                                 .table = gr_strdup(relay->table)};
         figures_init(&r->figures);
         wire_copy(r->name, sizeof r->name, wire_text(relay->name));
@@ -313,21 +317,36 @@ static gr_rc read_event(struct row_event *e, struct buf *body,
     return rc;
 }
 
-/* Why the row cannot become an event, the caller's; NULL: it can, and its body is in o->body. */
-static char *judge(struct outbox *o, struct row_event *e)
+/* Why the payload is not here, or may not be sent, the caller's; NULL: it is here. */
+static char *judge_payload(struct outbox *o, const struct relay_run *r,
+                           const struct driver_row *row)
 {
-    const struct driver_row *row = e->row;
     int64_t max = o->daemon.settings->ingress.max_body_bytes;
-    struct published_wrong wrong;
-    struct published p = {0};
-    char *why = NULL;
+    bool of_start = r->max_payload < max;
 
+    if (of_start)
+        max = r->max_payload;
     if (!row->has_payload)
         return gr_strdup("the payload is NULL");
-    if (row->payload_bytes > max)
+    if (row->payload_bytes > max || (row->payload_bytes && !row->payload.n))
         return gr_printf("the payload has %lld bytes: at most %lld are "
-                         "allowed (ingress.max_body)",
-                         (long long)row->payload_bytes, (long long)max);
+                         "allowed (ingress.max_body%s)",
+                         (long long)row->payload_bytes, (long long)max,
+                         of_start ? " when grapnel-outbox started" : "");
+    return NULL;
+}
+
+/* Why the row cannot become an event, the caller's; NULL: it can, and its body is in o->body. */
+static char *judge(struct outbox *o, const struct relay_run *r,
+                   struct row_event *e)
+{
+    const struct driver_row *row = e->row;
+    struct published_wrong wrong;
+    struct published p = {0};
+    char *why = judge_payload(o, r, row);
+
+    if (why)
+        return why;
     if (*row->url && !*row->endpoint && !e->relay->endpoint)
         return gr_printf("the row names a URL, but neither it nor relay %s "
                          "names the endpoint whose settings apply",
@@ -427,7 +446,7 @@ static void take_row(struct outbox *o, struct relay_run *r,
             o->counts[COUNT_KNOWN]++;
         return;
     }
-    why = judge(o, &e);
+    why = judge(o, r, &e);
     buf_reset(rest);
     if (!why && erase_refuses(&o->archive, r->name, (struct bytes){"", 0},
                               (struct bytes){o->body.data, o->body.len}, rest))
@@ -687,8 +706,8 @@ static void list_writes(struct outbox *o, struct relay_run *r)
     if (!r->work.writes)
         r->work.writes = gr_alloc(WRITES_MAX * sizeof *r->work.writes);
     for (int i = 0; i < 2 && !r->work.write_count; i++, refused = !refused) {
-        r->work.write_count = outcomes_list(o, r->name, refused, r->work.writes,
-                                            WRITES_MAX);
+        r->work.write_count = outcomes_list(o, r->name, r->table, refused,
+                                            r->work.writes, WRITES_MAX);
         r->work.alone = r->work.write_count && (r->alone || refused);
     }
     r->refused_next = !r->refused_next;
@@ -785,6 +804,9 @@ void relays_undo(struct outbox *o)
 
         if (r->state != RELAY_RUNNING)
             forget_writes(r);
+        /* What rows have could not be noted here, so it would be written to them again and again. */
+        if (db_full(o->daemon.db))
+            r->hold_ms = o->daemon.loop.mono_ms + HOLD_FULL_MS;
         if (r->state != RELAY_ENDING)
             continue;
         forget_refusals(r);

@@ -154,6 +154,48 @@ class Outbox(RigTest):
         requests = rig.receiver.wait(event=event, count=2)
         self.assertEqual({r.body for r in requests}, {b'{"n": 1}'})
 
+    def test_a_payload_that_was_not_read_is_not_sent(self):
+        """It is as long as a reload permits, and longer than at the start."""
+        rig = self.pipeline(config={"ingress": {"max_body": "100KiB"}})
+        rig.config["ingress"]["max_body"] = "1MiB"
+        rig.write_config()
+        done = rig.cli_text("reload")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        wait_for(lambda: "configuration reloaded" in rig["outbox"].log())
+        self.pg.sql("INSERT INTO webhook_outbox (id, payload) VALUES "
+                    "('large', repeat('x', 200000)), ('good', '{}')")
+        wait_for(lambda: self.pg.statuses() ==
+                 {"FAILED_PERMANENTLY": 1, "SUCCESS": 1})
+        self.assertIn("200000 bytes", self.row("large")[4])
+        self.assertIn("when grapnel-outbox started", self.row("large")[4])
+        self.assertEqual({r.body for r in rig.receiver.wait()}, {b"{}"})
+
+    def test_the_relay_has_another_name_or_table(self):
+        """What it sent before is sent again as it was, and no other row hears of it."""
+        rig = self.pipeline()
+        self.pg.insert(1, 1)
+        event = self.all_arrive(rig, ["row-1"])["row-1"]
+        self.pg.sql("CREATE TABLE other (LIKE webhook_outbox INCLUDING ALL)")
+        for change in ({"table": "other"}, {"name": "renamed"}):
+            rig.config["outbox"][0].update(change)
+            rig.write_config()
+            done = rig.cli_text("reload")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            rig["outbox"].restart()
+            if "table" in change:
+                self.pg.sql("INSERT INTO other (id, payload) VALUES ('row-1', NULL)")
+                wait_for(lambda: self.pg.sql("SELECT status FROM other") ==
+                         ["FAILED_PERMANENTLY"])
+            done = rig.cli_text("resend", event)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            if "table" in change:
+                wait_for(lambda: "an outcome is dropped" in rig["outbox"].log())
+                self.assertEqual(self.pg.sql("SELECT status FROM other"),
+                                 ["FAILED_PERMANENTLY"])
+        requests = rig.receiver.wait(event=event, count=3)
+        self.assertEqual({(r.body, r.headers.get("content-type")) for r in requests},
+                         {(b'{"n": 1}', "application/json")})
+
     # exactly once
 
     def fails_to_commit(self, on):
