@@ -25,9 +25,8 @@ enum {
     /* The oldest with SKIP LOCKED. */
     MARIADB_MIN = 100600,
     MYSQL_MIN = 80001,
-    /* CHECK of MariaDB, which MySQL's numbers do not have. */
-    ER_CHECK_FAILED = 4025,
-    ER_CHECK_FAILED_MYSQL = 3819,
+    /* MySQL closes a connection that has been idle: not in the header of MariaDB. */
+    ER_INACTIVE_MYSQL = 4031,
 };
 
 /* What the second round trip returns of each row, in this order. */
@@ -222,27 +221,90 @@ static gr_rc run(struct driver *d, const char *sql, char why[DRIVER_WHY_BYTES])
     return rc;
 }
 
-/* Whether the reason is the contents of rows, or a lock on them: neither the connection nor the table. */
+/* Whether the reason may be the contents of rows, a lock on them, or their number: neither the connection,
+ * nor the server and what it has, nor the statement itself. A trigger may give any other error. */
 static bool is_refused(struct driver *d)
 {
-    switch (mysql_errno(d->conn)) {
-    case ER_BAD_NULL_ERROR:
-    case ER_DUP_ENTRY:
-    case ER_LOCK_WAIT_TIMEOUT:
-    case ER_LOCK_DEADLOCK:
-    case ER_NO_REFERENCED_ROW_2:
-    case ER_ROW_IS_REFERENCED_2:
-    case ER_WARN_DATA_OUT_OF_RANGE:
-    case WARN_DATA_TRUNCATED:
-    case ER_TRUNCATED_WRONG_VALUE:
-    case ER_TRUNCATED_WRONG_VALUE_FOR_FIELD:
-    case ER_DATA_TOO_LONG:
-    case ER_SIGNAL_EXCEPTION:
-    case ER_CHECK_FAILED:
-    case ER_CHECK_FAILED_MYSQL:
-        return true;
-    default:
+    unsigned error = mysql_errno(d->conn);
+
+    if (strcmp(mysql_sqlstate(d->conn), "45000") == 0)
+        return true; /* SIGNAL of a trigger, which may have any number */
+    if ((error >= CR_MIN_ERROR && error <= CR_MAX_ERROR) ||
+        (error >= CER_MIN_ERROR && error <= CER_MAX_ERROR))
         return false;
+    switch (error) {
+    case 0:
+    case ER_DISK_FULL:
+    case ER_OUTOFMEMORY:
+    case ER_OUT_OF_SORTMEMORY:
+    case ER_CON_COUNT_ERROR:
+    case ER_OUT_OF_RESOURCES:
+    case ER_DBACCESS_DENIED_ERROR:
+    case ER_ACCESS_DENIED_ERROR:
+    case ER_NO_DB_ERROR:
+    case ER_UNKNOWN_COM_ERROR:
+    case ER_BAD_DB_ERROR:
+    case ER_BAD_TABLE_ERROR:
+    case ER_SERVER_SHUTDOWN:
+    case ER_BAD_FIELD_ERROR:
+    case ER_PARSE_ERROR:
+    case ER_UNKNOWN_ERROR:
+    case ER_GET_ERRNO:
+    case ER_CANT_LOCK:
+    case ER_CANT_CREATE_FILE:
+    case ER_ERROR_ON_WRITE:
+    case ER_ERROR_ON_READ:
+    case ER_FILSORT_ABORT:
+    case ER_FILE_NOT_FOUND:
+    case ER_CANT_OPEN_FILE:
+    case ER_NOT_KEYFILE:
+    case ER_UNKNOWN_TABLE:
+    case ER_RECORD_FILE_FULL:
+    case ER_STACK_OVERRUN:
+    case ER_STACK_OVERRUN_NEED_MORE:
+    case ER_TABLEACCESS_DENIED_ERROR:
+    case ER_COLUMNACCESS_DENIED_ERROR:
+    case ER_SPECIFIC_ACCESS_DENIED_ERROR:
+    case ER_PROCACCESS_DENIED_ERROR:
+    case ER_MUST_CHANGE_PASSWORD:
+    case ER_NO_SUCH_TABLE:
+    case ER_SP_DOES_NOT_EXIST:
+    case ER_VIEW_INVALID:
+    case ER_TABLE_DEF_CHANGED:
+    case ER_NEED_REPREPARE:
+    case ER_ABORTING_CONNECTION:
+    case ER_NEW_ABORTING_CONNECTION:
+    case ER_CONNECTION_KILLED:
+    case ER_QUERY_INTERRUPTED:
+    case ER_NET_PACKET_TOO_LARGE:
+    case ER_NET_READ_ERROR:
+    case ER_NET_READ_INTERRUPTED:
+    case ER_NET_ERROR_ON_WRITE:
+    case ER_NET_WRITE_INTERRUPTED:
+    case ER_NET_PACKETS_OUT_OF_ORDER:
+    case ER_NET_UNCOMPRESS_ERROR:
+    case ER_ERROR_DURING_COMMIT:
+    case ER_ERROR_DURING_ROLLBACK:
+    case ER_TRANS_CACHE_FULL:
+    case ER_LOCK_TABLE_FULL:
+    case ER_TOO_MANY_CONCURRENT_TRXS:
+    case ER_USER_LIMIT_REACHED:
+    case ER_OPTION_PREVENTS_STATEMENT:
+    case ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION:
+    case ER_READ_ONLY_MODE:
+    case ER_OPEN_AS_READONLY:
+    case ER_INNODB_READ_ONLY:
+    case ER_CRASHED_ON_USAGE:
+    case ER_CRASHED_ON_REPAIR:
+    case ER_TABLE_CORRUPT:
+    case ER_INDEX_CORRUPT:
+    case ER_TABLESPACE_MISSING:
+    case ER_TABLESPACE_DISCARDED:
+    case ER_TEMP_FILE_WRITE_FAILURE:
+    case ER_INACTIVE_MYSQL:
+        return false;
+    default:
+        return true;
     }
 }
 
@@ -782,8 +844,11 @@ static size_t choose(struct driver *d, MYSQL_RES *rows, struct locked **chosen)
 
     *chosen = gr_alloc(((size_t)mysql_num_rows(rows) + 1) * sizeof **chosen);
     while (bytes < DRIVER_BATCH_BYTES && (row = mysql_fetch_row(rows))) {
-        struct locked *l = &(*chosen)[count++];
+        struct locked *l;
 
+        if (strlen(row[0]) != mysql_fetch_lengths(rows)[0])
+            continue; /* with NUL: a text here would be another row's id */
+        l = &(*chosen)[count++];
         *l = (struct locked){.id = gr_strdup(row[0]),
                              .bytes = row[1] ? strtoll(row[1], NULL, 10) : 0};
         if (l->bytes <= d->table.max_payload_bytes)
@@ -821,8 +886,9 @@ static void add_read(struct driver *d, struct packet *p,
         sql, ", IF(OCTET_LENGTH(%s) <= %lld, %s, NULL), OCTET_LENGTH(%s)",
         payload, (long long)d->table.max_payload_bytes, payload, payload);
     for (int c = COLUMN_url; c <= COLUMN_ordering_key; c++) {
-        buf_puts(sql, ", ");
+        buf_puts(sql, ", LEFT(");
         put_column(d, sql, (enum column)c);
+        buf_printf(sql, ", %d)", relay_table_chars((enum column)c));
     }
     buf_puts(sql, ", (");
     put_column(d, sql, COLUMN_last_attempt);
@@ -1001,6 +1067,7 @@ static gr_rc my_step(struct driver *d, struct driver_work *work,
                      char why[DRIVER_WHY_BYTES])
 {
     char ignored[DRIVER_WHY_BYTES];
+    bool hopeless;
 
     work->refused = DRIVER_NOTHING_REFUSED;
     work->row_id = NULL;
@@ -1013,7 +1080,10 @@ static gr_rc my_step(struct driver *d, struct driver_work *work,
         return GR_OK;
     forget_rows(d);
     d->in_transaction = false;
-    if (work->refused == DRIVER_NOTHING_REFUSED ||
+    /* Fewer rows cannot be tried: perhaps the table has changed, and is read again. */
+    hopeless = work->refused == DRIVER_TAKE_REFUSED && work->max == 1 &&
+               !work->row_id;
+    if (work->refused == DRIVER_NOTHING_REFUSED || hopeless ||
         run(d, "ROLLBACK", ignored) != GR_OK)
         disconnect(d);
     return GR_REFUSE;

@@ -78,6 +78,12 @@ gr_rc relay_table_find(const struct relay_table *t, char *const *names,
     return GR_OK;
 }
 
+int relay_table_chars(enum column column)
+{
+    return column == COLUMN_url ? NAMED_URL_MAX_BYTES + 1
+                                : PUBLISHED_TEXT_MAX_BYTES + 1;
+}
+
 gr_rc relay_table_refuse(char why[DRIVER_WHY_BYTES], const char *what,
                          const char *message)
 {

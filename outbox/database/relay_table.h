@@ -5,6 +5,8 @@
 #define OUTBOX_RELAY_TABLE_H
 
 #include "driver.h"
+#include "named_url.h"
+#include "published.h"
 #include "settings.h"
 
 enum column {
@@ -46,6 +48,10 @@ void relay_table_fini(struct relay_table *t);
 gr_rc relay_table_find(const struct relay_table *t, char *const *names,
                        size_t count, bool any_case, int at[COLUMN_COUNT],
                        char why[DRIVER_WHY_BYTES]);
+
+/* How many characters of a text column are read: one more than an event may have, so that a longer one
+ * is refused, and its row does not take the memory. */
+int relay_table_chars(enum column column);
 
 /* Writes "what: message" in one line to `why`. Returns GR_REFUSE. */
 gr_rc relay_table_refuse(char why[DRIVER_WHY_BYTES], const char *what,

@@ -24,11 +24,13 @@ enum {
     BUSY_WITHOUT_WAL_MS = 1000,
     /* How long a statement may run: so long the application waits at most. */
     WRITE_MS = 2000,
+    /* How long writes are begun one by one. */
+    ALONE_MS = WRITE_MS / 2,
     READ_MS = 20 * 1000,
     PROGRESS_STEPS = 10000, /* of SQLite's machine, until the time is read */
     TICK_FIRST_MS = 5, /* how often data_version is read; the wait doubles */
     TICK_MOST_MS = 50,
-    ID_MAX_BYTES = 64, /* of an id that is a blob */
+    ID_MAX_BYTES = 128, /* of a blob; more digits are too long for an event */
 };
 
 /* What TAKE returns of each row, in this order. */
@@ -81,6 +83,7 @@ struct driver {
     bool wal;
     int64_t version; /* data_version before rows were read last */
     int64_t end_ms;  /* mono: when the statement is interrupted */
+    int64_t limit_ms;
     struct row *rows;
     size_t count;
 };
@@ -144,6 +147,7 @@ static int is_late(void *arg)
 static void limit(struct driver *d, int64_t ms)
 {
     d->end_ms = mono_ms() + ms;
+    d->limit_ms = ms;
 }
 
 /* What SQLite says about the last statement. */
@@ -160,9 +164,14 @@ static gr_rc refuse(struct driver *d, char why[DRIVER_WHY_BYTES])
                          (d->wal ? BUSY_MS : BUSY_WITHOUT_WAL_MS) / 1000);
         break;
     case SQLITE_INTERRUPT:
-        what = gr_printf("a statement took too long: table %s needs the index "
-                         "that `grapnel outbox init` prints",
-                         d->table.name);
+        what = d->limit_ms == WRITE_MS
+                   ? gr_printf("a change was stopped after %d s: table %s has "
+                               "slow triggers, or needs the index that "
+                               "`grapnel outbox init` prints",
+                               WRITE_MS / 1000, d->table.name)
+                   : gr_printf("a statement took too long: table %s needs the "
+                               "index that `grapnel outbox init` prints",
+                               d->table.name);
         break;
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
@@ -180,9 +189,13 @@ static gr_rc refuse(struct driver *d, char why[DRIVER_WHY_BYTES])
     return GR_REFUSE;
 }
 
+/* Whether fewer rows, or others, may be changed: a constraint or a trigger refuses one of them, or the
+ * triggers of so many take too long. */
 static bool is_refused(struct driver *d)
 {
-    return (sqlite3_extended_errcode(d->db) & 0xff) == SQLITE_CONSTRAINT;
+    int rc = sqlite3_extended_errcode(d->db) & 0xff;
+
+    return rc == SQLITE_CONSTRAINT || rc == SQLITE_INTERRUPT;
 }
 
 static bool is_busy(struct driver *d)
@@ -448,8 +461,12 @@ static gr_rc prepare_take(struct driver *d, const struct columns *c,
         COLUMN_workspace, COLUMN_endpoint, COLUMN_ordering_key};
 
     for (size_t i = 0; i < COUNT_OF(order); i++) {
-        buf_puts(q, i ? ", " : "SELECT ");
+        bool text = order[i] != COLUMN_id && order[i] != COLUMN_payload;
+
+        put(q, i ? ", %s" : "SELECT %s", text ? "substr(" : "");
         put_column(q, c, order[i]);
+        if (text)
+            put(q, ", 1, %d)", relay_table_chars(order[i]));
     }
     put(q, ", (");
     put_column(q, c, COLUMN_last_attempt);
@@ -714,7 +731,8 @@ static char *copy_bytes(const void *p, size_t n)
     return text;
 }
 
-/* A blob, such as a UUID of 16 bytes, is written in hexadecimal digits. */
+/* A blob, such as a UUID of 16 bytes, is written in hexadecimal digits. A text with NUL would be taken for
+ * another one: it gets a control character, which makes the row invalid. */
 static char *id_text(sqlite3_stmt *s)
 {
     static const char digits[] = "0123456789abcdef";
@@ -722,8 +740,14 @@ static char *id_text(sqlite3_stmt *s)
     char *text;
     int n;
 
-    if (sqlite3_column_type(s, TAKEN_ID) != SQLITE_BLOB)
-        return gr_strdup((const char *)sqlite3_column_text(s, TAKEN_ID));
+    if (sqlite3_column_type(s, TAKEN_ID) != SQLITE_BLOB) {
+        p = sqlite3_column_text(s, TAKEN_ID);
+        n = sqlite3_column_bytes(s, TAKEN_ID);
+        text = gr_alloc((size_t)n + 1);
+        for (int i = 0; i < n; i++)
+            text[i] = p[i] ? (char)p[i] : '\1';
+        return text;
+    }
     p = sqlite3_column_blob(s, TAKEN_ID);
     n = sqlite3_column_bytes(s, TAKEN_ID);
     text = gr_alloc(2 * (size_t)n + 1);
@@ -792,7 +816,7 @@ static gr_rc take(struct driver *d, const struct driver_work *work,
                 row_fini(row);
                 continue;
             }
-            bytes += row->payload_n;
+            bytes += row->payload_n + strlen(row->id);
             d->count++;
             continue;
         }
@@ -807,6 +831,16 @@ static gr_rc take(struct driver *d, const struct driver_work *work,
 }
 
 /* ---- what is written ---- */
+
+static bool is_new(struct driver *d, const sqlite3_value *key)
+{
+    sqlite3_stmt *s = d->statements[IS_NEW];
+
+    sqlite3_bind_value(s, 1, key);
+    sqlite3_bind_null(s, 2);
+    sqlite3_bind_null(s, 3);
+    return number(s, 0) != 0;
+}
 
 static gr_rc mark_rows(struct driver *d, struct driver_work *work,
                        char why[DRIVER_WHY_BYTES])
@@ -823,8 +857,14 @@ static gr_rc mark_rows(struct driver *d, struct driver_work *work,
         if (refused)
             sqlite3_bind_text(s, 2, work->refusals[next++].why, -1,
                               SQLITE_STATIC);
-        if (done(s))
-            continue;
+        if (done(s)) {
+            if (sqlite3_changes(d->db) || !is_new(d, row->key))
+                continue;
+            work->refused = DRIVER_END_REFUSED; /* or it is read for ever */
+            return relay_table_refuse(
+                why, d->table.name,
+                "a trigger keeps a row as it is (RAISE(IGNORE))");
+        }
         if (is_refused(d))
             work->refused = DRIVER_END_REFUSED;
         return refuse(d, why);
@@ -889,24 +929,59 @@ static gr_rc write_row(struct driver *d, struct driver_write *w,
     return GR_OK;
 }
 
-/* A trigger or a constraint may refuse a row. Then none is written, or, with `alone`, the others. */
+/* Begins again where a refusal, such as RAISE(ROLLBACK), has ended the transaction. */
+static gr_rc mark_again(struct driver *d, struct driver_work *work,
+                        char why[DRIVER_WHY_BYTES])
+{
+    limit(d, WRITE_MS);
+    if (run(d, "BEGIN IMMEDIATE", why) != GR_OK)
+        return GR_REFUSE;
+    return work->end == DRIVER_COMMIT ? mark_rows(d, work, why) : GR_OK;
+}
+
+/* A trigger or a constraint may refuse a row. Then none is written. */
 static gr_rc write_rows(struct driver *d, struct driver_work *work,
                         char why[DRIVER_WHY_BYTES])
 {
     for (size_t i = 0; i < work->write_count; i++) {
-        struct driver_write *w = &work->writes[i];
-
-        if (write_row(d, w, why) == GR_OK)
+        if (write_row(d, &work->writes[i], why) == GR_OK)
             continue;
         if (!is_refused(d))
             return GR_REFUSE;
-        if (work->alone) {
-            w->written = DRIVER_WRITE_REFUSED;
-            w->why = gr_strdup(why);
-            continue;
-        }
         work->refused = DRIVER_WRITES_REFUSED; /* and `why` says why */
-        return run(d, "ROLLBACK TO writes", why);
+        return sqlite3_get_autocommit(d->db)
+                   ? mark_again(d, work, why)
+                   : run(d, "ROLLBACK TO writes", why);
+    }
+    return GR_OK;
+}
+
+/* The same, but the others are written. If a refusal ends the transaction, those before it are written again. */
+static gr_rc write_alone(struct driver *d, struct driver_work *work,
+                         char why[DRIVER_WHY_BYTES])
+{
+    int64_t stop_ms = mono_ms() + ALONE_MS;
+    size_t i = 0;
+
+    for (size_t k = 0; k < work->write_count; k++)
+        work->writes[k].written = DRIVER_NOT_TRIED;
+    while (i < work->write_count && mono_ms() < stop_ms) {
+        struct driver_write *w = &work->writes[i++];
+
+        if (w->written == DRIVER_WRITE_REFUSED || write_row(d, w, why) == GR_OK)
+            continue;
+        if (!is_refused(d))
+            return GR_REFUSE;
+        w->written = DRIVER_WRITE_REFUSED;
+        w->why = gr_strdup(why);
+        if (!sqlite3_get_autocommit(d->db))
+            continue;
+        for (size_t k = 0; k < i; k++)
+            if (work->writes[k].written != DRIVER_WRITE_REFUSED)
+                work->writes[k].written = DRIVER_NOT_TRIED;
+        if (run(d, "BEGIN IMMEDIATE", why) != GR_OK)
+            return GR_REFUSE;
+        i = 0;
     }
     return GR_OK;
 }
@@ -934,10 +1009,17 @@ static gr_rc change(struct driver *d, struct driver_work *work,
     limit(d, WRITE_MS);
     if (rc == GR_OK && marks)
         rc = mark_rows(d, work, why);
-    if (rc == GR_OK && work->write_count)
+    if (rc == GR_OK && marks && work->alone) { /* no write undoes the marks */
+        rc = run(d, "COMMIT; BEGIN IMMEDIATE", why);
+        limit(d, WRITE_MS);
+    }
+    if (rc == GR_OK && work->write_count && work->alone)
+        rc = write_alone(d, work, why);
+    else if (rc == GR_OK && work->write_count) {
         rc = run(d, "SAVEPOINT writes", why);
-    if (rc == GR_OK && work->write_count)
-        rc = write_rows(d, work, why);
+        if (rc == GR_OK)
+            rc = write_rows(d, work, why);
+    }
     if (rc == GR_OK)
         rc = run(d, "COMMIT", why);
     return work->refused == DRIVER_WRITES_REFUSED ? GR_REFUSE : rc;
@@ -1069,6 +1151,11 @@ static void find_faults(struct driver *d, const struct columns *c,
               "gives the ids of deleted rows to new rows, which would be taken "
               "for the old ones",
               "add AUTOINCREMENT, or never delete rows");
+    if (!*c->types[c->at[COLUMN_id]])
+        found(self, false,
+              "the column of ids has no type: 1 and '1' would be taken for "
+              "the same row",
+              "give it a type, such as TEXT or INTEGER");
     if (!has_index(d, WRITE))
         found(self, true, "the column of ids has no index",
               "make it the primary key");

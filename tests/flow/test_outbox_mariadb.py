@@ -217,6 +217,17 @@ class OutboxMariadb(relay_cases.RelayCases):
         rig.start()
         wait_for(lambda: self.statuses() == {"SUCCESS": 2, "NOT_CALLED": 1})
 
+    def test_any_error_of_a_trigger_is_about_its_row(self):
+        rig = self.pipeline(start=False)
+        self.db.sql("DELIMITER //\n"
+                    "CREATE TRIGGER no BEFORE UPDATE ON webhook_outbox FOR EACH ROW "
+                    "IF OLD.id = 'row-2' THEN SIGNAL SQLSTATE 'SH001' SET "
+                    "MYSQL_ERRNO = 31001, MESSAGE_TEXT = 'not this one'; END IF //\n")
+        self.insert(1, 3)
+        rig.start()
+        wait_for(lambda: self.statuses() == {"SUCCESS": 2, "NOT_CALLED": 1})
+        self.assertIn("not this one", rig["outbox"].log())
+
     def test_a_table_without_transactions_is_refused(self):
         rig = self.pipeline(start=False)
         self.insert(1, 1)

@@ -219,6 +219,124 @@ static void an_outcome_that_is_refused_does_not_stop_the_others(void **state)
                         "1970-01-01 00:00:00.005");
 }
 
+/* RAISE(ROLLBACK) undoes all that was done in the transaction. */
+static void
+a_refusal_that_ends_the_transaction_does_not_stop_the_others(void **state)
+{
+    struct driver_write writes[] = {
+        {.row_id = "a", .error = "", .status = DRIVER_DELIVERED},
+        {.row_id = "b", .error = "", .status = DRIVER_DELIVERED},
+        {.row_id = "c", .error = "", .status = DRIVER_FAILED},
+        {.row_id = "d", .error = "", .status = DRIVER_FAILED}};
+    struct driver_work work = {.end = DRIVER_COMMIT,
+                               .writes = writes,
+                               .write_count = COUNT_OF(writes)};
+
+    (void)state;
+    app("CREATE TRIGGER no BEFORE UPDATE ON webhook_outbox WHEN old.id IN "
+        "('b', 'd') BEGIN SELECT RAISE(ROLLBACK, 'not this one'); END;"
+        "INSERT INTO webhook_outbox (id, payload, status) VALUES ('a', '1', "
+        "'PENDING_RETRY'), ('b', '2', 'PENDING_RETRY'), ('c', '3', "
+        "'PENDING_RETRY'), ('d', '4', 'PENDING_RETRY'), ('e', '5', "
+        "'NOT_CALLED')");
+    expect_rows(1);
+    assert_int_equal(ops->step(driver, &work, why), GR_REFUSE);
+    assert_int_equal(work.refused, DRIVER_WRITES_REFUSED);
+    assert_non_null(strstr(why, "not this one"));
+    assert_string_equal(app("SELECT status FROM webhook_outbox WHERE id = 'e'"),
+                        "PENDING_RETRY");
+    app("UPDATE webhook_outbox SET status = 'NOT_CALLED' WHERE id = 'e'");
+    expect_rows(1);
+    work.alone = true;
+    assert_int_equal(ops->step(driver, &work, why), GR_OK);
+    assert_int_equal(writes[0].written, DRIVER_APPLIED);
+    assert_int_equal(writes[1].written, DRIVER_WRITE_REFUSED);
+    assert_int_equal(writes[2].written, DRIVER_APPLIED);
+    assert_int_equal(writes[3].written, DRIVER_WRITE_REFUSED);
+    free(writes[1].why);
+    free(writes[3].why);
+    assert_string_equal(app("SELECT group_concat(status) FROM (SELECT status "
+                            "FROM webhook_outbox ORDER BY id)"),
+                        "SUCCESS,PENDING_RETRY,FAILED_PERMANENTLY,"
+                        "PENDING_RETRY,PENDING_RETRY");
+}
+
+static void a_mark_that_is_ignored_is_refused(void **state)
+{
+    struct driver_work work = {.end = DRIVER_COMMIT};
+
+    (void)state;
+    app("CREATE TRIGGER no BEFORE UPDATE ON webhook_outbox "
+        "BEGIN SELECT RAISE(IGNORE); END;"
+        "INSERT INTO webhook_outbox (id, payload) VALUES ('a', '1')");
+    expect_rows(1);
+    assert_int_equal(ops->step(driver, &work, why), GR_REFUSE);
+    assert_int_equal(work.refused, DRIVER_END_REFUSED);
+    assert_non_null(strstr(why, "RAISE(IGNORE)"));
+}
+
+/* So slow that one row is changed in time, and many are not. */
+static void slow_triggers_get_fewer_rows(void **state)
+{
+    enum { ROWS = 200 };
+    static struct driver_write writes[ROWS];
+    static char ids[ROWS][8];
+    struct driver_work work = {.end = DRIVER_COMMIT};
+    int applied = 0;
+
+    (void)state;
+    app("CREATE TRIGGER slow BEFORE UPDATE ON webhook_outbox BEGIN SELECT "
+        "count(*) FROM (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + "
+        "1 FROM n WHERE i < 500000) SELECT i FROM n); END;"
+        "WITH RECURSIVE n (i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n "
+        "WHERE i < 299) INSERT INTO webhook_outbox (id, payload) SELECT i, '1' "
+        "FROM n");
+    assert_int_equal(step(DRIVER_NOTHING, ROWS), GR_OK);
+    assert_int_equal(ops->step(driver, &work, why), GR_REFUSE);
+    assert_int_equal(work.refused, DRIVER_END_REFUSED);
+    assert_non_null(strstr(why, "slow triggers"));
+    assert_int_equal(step(DRIVER_NOTHING, 1), GR_OK);
+    assert_int_equal(step(DRIVER_COMMIT, 0), GR_OK);
+    for (int i = 0; i < ROWS; i++) {
+        snprintf(ids[i], sizeof ids[i], "%d", 100 + i);
+        writes[i] = (struct driver_write){
+            .row_id = ids[i], .error = "", .status = DRIVER_DELIVERED};
+    }
+    app("DROP TRIGGER slow; UPDATE webhook_outbox SET status = "
+        "'PENDING_RETRY'; CREATE TRIGGER slow BEFORE UPDATE ON webhook_outbox "
+        "BEGIN SELECT count(*) FROM (WITH RECURSIVE n (i) AS (SELECT 1 UNION "
+        "ALL SELECT i + 1 FROM n WHERE i < 500000) SELECT i FROM n); END");
+    work = (struct driver_work){.writes = writes, .write_count = ROWS};
+    assert_int_equal(ops->step(driver, &work, why), GR_REFUSE);
+    assert_int_equal(work.refused, DRIVER_WRITES_REFUSED);
+    work.alone = true;
+    assert_int_equal(ops->step(driver, &work, why), GR_OK);
+    for (int i = 0; i < ROWS; i++)
+        applied += writes[i].written == DRIVER_APPLIED;
+    assert_in_range(applied, 1, ROWS - 1);
+    assert_int_equal(atoi(app("SELECT count(*) FROM webhook_outbox WHERE "
+                              "status = 'SUCCESS'")),
+                     applied);
+}
+
+static void texts_are_read_up_to_a_limit(void **state)
+{
+    struct driver_row row;
+
+    (void)state;
+    app("ALTER TABLE webhook_outbox ADD COLUMN event_type TEXT;"
+        "ALTER TABLE webhook_outbox ADD COLUMN target_url TEXT;"
+        "INSERT INTO webhook_outbox (id, payload, event_type, target_url) "
+        "VALUES "
+        "('a' || char(0) || 'b', '1', printf('%.*c', 100000, 'x'), "
+        "printf('%.*c', 100000, 'x'))");
+    expect_rows(1);
+    ops->row(driver, 0, &row);
+    assert_string_equal(row.id, "a\1b"); /* refused as an id */
+    assert_int_equal(strlen(row.type), 256);
+    assert_int_equal(strlen(row.url), 2049);
+}
+
 static void another_file_in_its_place_is_not_marked(void **state)
 {
     (void)state;
@@ -410,6 +528,10 @@ int main(void)
         EACH(payloads_of_a_batch_have_a_limit),
         EACH(a_mark_that_is_refused_is_not_taken),
         EACH(an_outcome_that_is_refused_does_not_stop_the_others),
+        EACH(a_refusal_that_ends_the_transaction_does_not_stop_the_others),
+        EACH(a_mark_that_is_ignored_is_refused),
+        EACH(slow_triggers_get_fewer_rows),
+        EACH(texts_are_read_up_to_a_limit),
         EACH(another_file_in_its_place_is_not_marked),
         EACH(a_change_is_noticed),
         EACH(delivered_rows_are_deleted_by_their_age),
