@@ -15,6 +15,7 @@ enum {
     AGAIN_MOST_MS = 5 * MINUTE_MS,
     LOGGED_MAX = 10, /* refused outcomes of one run that are in the log */
     COUNTED_MAX = 10000,
+    FORGET_MAX = 1000, /* in one turn */
 };
 
 void outcomes_open(struct outbox *o)
@@ -58,6 +59,12 @@ void outcomes_open(struct outbox *o)
     x->purge = db_prepare(db, "DELETE FROM ended WHERE archived < ?1");
     x->start = db_prepare(db,
                           "UPDATE outcomes SET due_ms = 0 WHERE due_ms > 0");
+    x->next_relay = db_prepare(
+        db,
+        "SELECT relay FROM outcomes WHERE relay > ?1 ORDER BY relay LIMIT 1");
+    x->forget_relay = db_prepare(
+        db, "DELETE FROM outcomes WHERE event_id IN (SELECT event_id FROM "
+            "outcomes WHERE relay = ?1 AND last_ms < ?2 LIMIT ?3)");
     outcomes_undo(o);
 }
 
@@ -67,6 +74,7 @@ void outcomes_undo(struct outbox *o)
 
     x->next_n = db_number(x->db, x->last, 0) + 1;
     x->purged_n = 0;
+    x->removed_ms = 0;
     x->started = false;
 }
 
@@ -355,21 +363,60 @@ void outcomes_written(struct outbox *o, const char *relay,
 
 /* ---- rows that were reset ---- */
 
-bool outcomes_reset(struct outbox *o, const char *event_id)
+bool outcomes_ended(struct outbox *o, const char *event_id)
 {
     struct outcomes *x = &o->outcomes;
-    bool reset;
+    bool ended;
 
     bind_text(x->ended, 1, event_id);
-    reset = db_step(x->db, x->ended) && !col_i64(x->ended, 1);
+    ended = db_step(x->db, x->ended) && !col_i64(x->ended, 1);
     db_done(x->ended);
-    if (!reset)
-        return false;
+    return ended;
+}
+
+void outcomes_reset(struct outbox *o, const char *event_id)
+{
+    struct outcomes *x = &o->outcomes;
+
     bind_text(x->again, 1, event_id);
     db_run(x->db, x->again);
     bind_text(x->forget, 1, event_id);
     db_run(x->db, x->forget);
-    return true;
+}
+
+/* Those of the last day stay, in case the relay comes back. */
+static void forget_removed(struct outbox *o)
+{
+    struct outcomes *x = &o->outcomes;
+    int64_t before_ms = o->daemon.loop.now_ms - DAY_MS;
+    char relay[NAME_MAX_BYTES + 1] = "";
+
+    x->removed_ms = o->daemon.loop.mono_ms + HOUR_MS;
+    for (;;) {
+        bool more;
+
+        bind_text(x->next_relay, 1, relay);
+        more = db_step(x->db, x->next_relay);
+        if (more)
+            wire_copy(relay, sizeof relay,
+                      wire_text(col_text(x->next_relay, 0)));
+        db_done(x->next_relay);
+        if (!more)
+            return;
+        if (relays_has(o, relay) || settings_relay(o->daemon.settings, relay))
+            continue;
+        bind_text(x->forget_relay, 1, relay);
+        bind_i64(x->forget_relay, 2, before_ms);
+        bind_i64(x->forget_relay, 3, FORGET_MAX);
+        db_run(x->db, x->forget_relay);
+        if (db_changes(x->db) == FORGET_MAX) /* the others in the next turn */
+            x->removed_ms = 0;
+        if (db_changes(x->db))
+            log_warn(NULL,
+                     "a relay is no longer configured; outcomes that its rows "
+                     "never got are forgotten",
+                     LS("relay", relay), LI("outcomes", db_changes(x->db)));
+    }
 }
 
 void outcomes_purge(struct outbox *o)
@@ -380,6 +427,8 @@ void outcomes_purge(struct outbox *o)
     if (!x->started)
         db_run(x->db, x->start);
     x->started = true;
+    if (x->removed_ms <= o->daemon.loop.mono_ms)
+        forget_removed(o);
     if (x->purged_n == o->archive.space.first_n)
         return;
     x->purged_n = o->archive.space.first_n;

@@ -13,10 +13,12 @@ struct outbox;
 struct outcomes {
     struct db *db;
     stmt *put, *list, *next_due, *waiting, *drop, *later, *last, *ended, *end,
-        *unend, *again, *forget, *purge, *start;
+        *unend, *again, *forget, *purge, *start, *next_relay, *forget_relay;
     int64_t next_n;
     /* Marks of archived rows below it are deleted. */
     int64_t purged_n;
+    /* When outcomes of removed relays are looked for (mono). */
+    int64_t removed_ms;
     /* What waits from before the start is due. */
     bool started;
 };
@@ -46,10 +48,13 @@ int64_t outcomes_waiting(struct outbox *o, const char *relay);
 void outcomes_written(struct outbox *o, const char *relay,
                       const struct driver_write *writes, size_t count);
 
-/* A row is new whose event is known. true: its final outcome is in the row, so a person has reset it,
- * and it is to be sent again; this is noted. */
-bool outcomes_reset(struct outbox *o, const char *event_id);
-/* Each turn: deletes marks of events that have left the archive. In the first one, all is due. */
+/* A row is new whose event is known. true: its final outcome is in the row, so a person has reset
+ * it. */
+bool outcomes_ended(struct outbox *o, const char *event_id);
+/* Such an event is sent again: this is noted. */
+void outcomes_reset(struct outbox *o, const char *event_id);
+/* Each turn: deletes marks of events that have left the archive, and outcomes of relays that were
+ * removed. In the first one, all is due. */
 void outcomes_purge(struct outbox *o);
 
 #endif

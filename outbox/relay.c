@@ -425,6 +425,102 @@ static void send_again(struct outbox *o, int64_t archived, const char *id)
     log_info(id, "a row was reset; its event is sent again");
 }
 
+/* White space and the order of members do not matter: a column of another type may have changed them. */
+static void digest_data(struct bytes data, uint8_t out[PUBLISHED_DIGEST_BYTES])
+{
+    struct published_wrong wrong;
+    struct published p;
+    struct buf object;
+
+    memset(out, 0, PUBLISHED_DIGEST_BYTES);
+    buf_init(&object, data.n + 64);
+    buf_puts(&object, "{\"type\":\"x\",\"workspace\":\"x\",\"data\":");
+    buf_put(&object, data.p, data.n);
+    buf_puts(&object, "}");
+    if (published_read(&p, (struct bytes){object.data, object.len}, &wrong) ==
+        GR_OK)
+        published_digest(&p, (struct bytes){object.data, object.len}, out);
+    published_fini(&p);
+    buf_fini(&object);
+}
+
+static bool data_differs(const struct row_event *e, const struct published *p,
+                         const struct published *was,
+                         struct bytes headers_before)
+{
+    uint8_t now[PUBLISHED_DIGEST_BYTES], before[PUBLISHED_DIGEST_BYTES];
+    struct bytes kind;
+
+    if (e->payload_kind &&
+        headers_get(headers_before, PUBLISHED_PAYLOAD, &kind, NULL) &&
+        !wire_is(kind, e->payload_kind))
+        return true;
+    if (p->data.n == was->data.n &&
+        memcmp(p->data.p, was->data.p, p->data.n) == 0)
+        return false;
+    digest_data(p->data, now);
+    digest_data(was->data, before);
+    return memcmp(now, before, sizeof now) != 0;
+}
+
+static bool differs(const char *now, const char *before)
+{
+    return strcmp(now ? now : "", before ? before : "") != 0;
+}
+
+/* The column that was changed since the event was made; NULL: none. What the settings add to a row may
+ * have changed. */
+static const char *changed_column(const struct row_event *e,
+                                  const struct published *p,
+                                  const struct published *was,
+                                  struct bytes headers_before)
+{
+    const struct driver_row *row = e->row;
+
+    if (data_differs(e, p, was, headers_before))
+        return "payload";
+    if (differs(p->url, was->url))
+        return "URL";
+    if (*row->type && differs(row->type, was->type))
+        return "type";
+    if (*row->workspace && differs(row->workspace, was->workspace))
+        return "workspace";
+    if (*row->endpoint &&
+        differs(row->endpoint,
+                json_string_value(json_array_get(was->endpoints, 0))))
+        return "endpoint";
+    return NULL;
+}
+
+/* Why a row that was reset cannot be sent again, the caller's; NULL: it can. Its event keeps its
+ * contents, so the row must have the same. */
+static char *judge_reset(struct outbox *o, const struct relay_run *r,
+                         struct row_event *e, int64_t archived)
+{
+    struct archive_row before;
+    struct published_wrong wrong;
+    struct published p = {0}, was = {0};
+    const char *column;
+    char *why = judge_payload(o, r, e->row);
+
+    if (why)
+        return why;
+    if (archive_request(&o->archive.store, archived, &before) &&
+        !before.damaged && published_read(&was, before.body, &wrong) == GR_OK) {
+        column = read_event(e, &o->body, &p, &wrong) == GR_OK
+                     ? changed_column(e, &p, &was, before.headers)
+                     : "contents";
+        if (column)
+            why = gr_printf("its %s differs from what was sent: to send "
+                            "something else, insert a row with a new id",
+                            column);
+    }
+    archive_request_done(&o->archive.store);
+    published_fini(&p);
+    published_fini(&was);
+    return why;
+}
+
 static void take_row(struct outbox *o, struct relay_run *r,
                      const struct relay *relay, size_t i)
 {
@@ -440,10 +536,17 @@ static void take_row(struct outbox *o, struct relay_run *r,
     free(key);
     archived = archive_number(&o->archive.store, e.id);
     if (archived) {
-        if (outcomes_reset(o, e.id))
-            send_again(o, archived, e.id);
-        else
+        if (!outcomes_ended(o, e.id)) {
             o->counts[COUNT_KNOWN]++;
+            return;
+        }
+        why = judge_reset(o, r, &e, archived);
+        if (why) {
+            refuse_row(o, r, &e, why);
+            return;
+        }
+        outcomes_reset(o, e.id);
+        send_again(o, archived, e.id);
         return;
     }
     why = judge(o, r, &e);
@@ -691,6 +794,14 @@ void relays_wake(struct outbox *o, const char *relay)
         if (strcmp(r->name, relay) == 0 && r->state == RELAY_RUNNING)
             wake(r);
     }
+}
+
+bool relays_has(const struct outbox *o, const char *relay)
+{
+    for (size_t i = 0; i < o->relays.count; i++)
+        if (strcmp(o->relays.items[i].name, relay) == 0)
+            return true;
+    return false;
 }
 
 /* For the run that begins after this turn's commit. */

@@ -42,6 +42,8 @@ void relays_flush(struct outbox *o);
 void relays_undo(struct outbox *o);
 /* There is something to write to rows of this relay. */
 void relays_wake(struct outbox *o, const char *relay);
+/* Whether this process runs a relay of this name. */
+bool relays_has(const struct outbox *o, const char *relay);
 /* While stopping: whether no run is under way and no transaction is open. */
 bool relays_idle(struct outbox *o);
 /* How many relays exchanged something with their database last. */

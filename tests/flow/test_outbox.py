@@ -195,6 +195,12 @@ class Outbox(RigTest):
         requests = rig.receiver.wait(event=event, count=3)
         self.assertEqual({(r.body, r.headers.get("content-type")) for r in requests},
                          {(b'{"n": 1}', "application/json")})
+        kept = "SELECT count(*) AS n FROM outcomes WHERE relay = 'orders'"
+        wait_for(lambda: rig.rows("outbox", kept) == [{"n": 1}])
+        rig["outbox"].kill()
+        rig.change("outbox", "UPDATE outcomes SET last_ms = last_ms - 86400000 * 2")
+        rig["outbox"].start()
+        wait_for(lambda: rig.rows("outbox", kept) == [{"n": 0}])
 
     # exactly once
 
@@ -252,6 +258,31 @@ class Outbox(RigTest):
         wait_for(lambda: self.row("row-1") == ("SUCCESS", 0, True, False, ""))
         self.assertEqual(len(rig.receiver.wait(count=3)), 3)
         self.assertEqual(len(self.events(rig)), 1)
+
+    def test_a_row_that_was_changed_is_not_sent_as_the_old_one(self):
+        """What the relay adds to it may change; and the row as it was is sent again."""
+        self.pg.sql("ALTER TABLE webhook_outbox ADD event_type text")
+        rig = self.pipeline(type="a")
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 404}]})
+        self.pg.sql("INSERT INTO webhook_outbox (id, payload, event_type) VALUES "
+                    "('row-1', '{\"v\": 1, \"w\": 2}', 'b'), ('row-2', '{}', NULL)")
+        wait_for(lambda: self.pg.statuses() == {"FAILED_PERMANENTLY": 2})
+        rig.config["outbox"][0]["type"] = "c"
+        rig.write_config()
+        rig["outbox"].restart()
+        rig.receiver.rules()
+        for change, column in (("payload = '{\"v\": 2, \"w\": 2}'", "payload"),
+                               ("payload = '{\"v\": 1}', event_type = 'x'", "payload"),
+                               ("payload = '{\"v\": 1, \"w\": 2}'", "type")):
+            self.pg.sql(f"UPDATE webhook_outbox SET {change}, status = 'NOT_CALLED', "
+                        "error_message = NULL WHERE id = 'row-1'")
+            wait_for(lambda: f"its {column} differs" in self.row("row-1")[4])
+            self.assertEqual(self.row("row-1")[0], "FAILED_PERMANENTLY")
+        self.pg.sql("UPDATE webhook_outbox SET event_type = CASE id WHEN 'row-1' THEN 'b' "
+                    "END, status = 'NOT_CALLED'")
+        wait_for(lambda: self.pg.statuses() == {"SUCCESS": 2})
+        self.assertEqual({r.body for r in rig.receiver.wait(count=4)},
+                         {b'{"v": 1, "w": 2}', b"{}"})
 
     def test_a_row_of_another_process_is_reset(self):
         rig = self.pipeline(processes=2, start=False)
