@@ -27,12 +27,8 @@ static void forget_rows(struct driver *d)
     d->count = 0;
 }
 
-static void disconnect(struct driver *d)
+static void forget_statements(struct driver *d)
 {
-    forget_rows(d);
-    PQfinish(d->conn);
-    d->conn = NULL;
-    d->in_transaction = false;
     free(d->take_sql);
     free(d->fail_sql);
     free(d->write_sql);
@@ -42,6 +38,15 @@ static void disconnect(struct driver *d)
     free(d->purge_sql);
     d->take_sql = d->fail_sql = d->write_sql = d->new_sql = NULL;
     d->first_sql = d->look_sql = d->purge_sql = NULL;
+}
+
+static void disconnect(struct driver *d)
+{
+    forget_rows(d);
+    PQfinish(d->conn);
+    d->conn = NULL;
+    d->in_transaction = d->stale = false;
+    forget_statements(d);
 }
 
 void pg_close(struct driver *d)
@@ -107,6 +112,10 @@ struct refused {
     /* Its number; -1: the connection is lost. */
     int at;
     char state[6]; /* SQLSTATE */
+    /* A function failed, which a trigger or `where` called, and not our statement itself. */
+    bool in_function;
+    /* The relay's user lacks a privilege. */
+    bool no_privilege;
 };
 
 /* Reads the results of `count` queries and the sync behind them; stores those for which `keep` has
@@ -139,6 +148,7 @@ static gr_rc read_results(struct driver *d, int count, PGresult **const *keep,
             at++;
         } else if (!is_good(r)) {
             const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
+            const char *by = PQresultErrorField(r, PG_DIAG_SOURCE_FUNCTION);
 
             if (!failed) {
                 /* Not its details, which may be the contents of a row. */
@@ -151,6 +161,8 @@ static gr_rc read_results(struct driver *d, int count, PGresult **const *keep,
                 refused->at = at;
                 snprintf(refused->state, sizeof refused->state, "%s",
                          state ? state : "");
+                refused->in_function = PQresultErrorField(r, PG_DIAG_CONTEXT);
+                refused->no_privilege = by && strncmp(by, "aclcheck", 8) == 0;
             }
             failed = true;
             at++;
@@ -235,11 +247,15 @@ static void ignore_notice(void *arg, const PGresult *result)
     (void)result;
 }
 
-/* Keys before dbname are defaults, which the URI may replace; those behind it are ours. */
+/* Waits for locks are shorter than the usual deadlock_timeout (1 s): in a deadlock we give up, and
+ * not a transaction of the application.
+ *
+ * Keys before dbname are defaults, which the URI may replace; those behind it are ours. */
 gr_rc pg_connect(struct driver *d, char why[DRIVER_WHY_BYTES])
 {
-    static const char session[] = "-c statement_timeout=20s -c lock_timeout=2s "
-                                  "-c idle_in_transaction_session_timeout=10s";
+    static const char session[] =
+        "-c statement_timeout=20s -c lock_timeout=500ms "
+        "-c idle_in_transaction_session_timeout=10s";
     char password[TABLE_PASSWORD_BYTES + 1];
     char *name = gr_printf("grapnel-%s %s", d->table.process, d->table.relay);
     const char *keys[16], *values[16];
@@ -297,21 +313,29 @@ static gr_rc need_columns(struct driver *d,
                      usual_columns[c].key, d->table.relay);
             return GR_REFUSE;
         }
-    return GR_OK;
+    return pg_try_statuses(d, found, why);
 }
 
 static gr_rc make_ready(struct driver *d, char why[DRIVER_WHY_BYTES])
 {
     struct pg_column found[COLUMN_COUNT];
+    bool connected = d->conn && PQstatus(d->conn) == CONNECTION_OK &&
+                     d->take_sql;
 
-    if (d->conn && PQstatus(d->conn) == CONNECTION_OK && d->take_sql)
+    if (connected && !d->stale)
         return GR_OK;
-    disconnect(d);
-    if (pg_connect(d, why) != GR_OK || need_columns(d, found, why) != GR_OK ||
-        /* the channel on which a trigger says that there are new rows */
-        tell(d, "LISTEN grapnel_outbox", why) != GR_OK)
+    if (!connected) {
+        disconnect(d);
+        if (pg_connect(d, why) != GR_OK ||
+            /* the channel on which a trigger says that there are new rows */
+            tell(d, "LISTEN grapnel_outbox", why) != GR_OK)
+            return GR_REFUSE;
+    }
+    if (need_columns(d, found, why) != GR_OK)
         return GR_REFUSE;
+    forget_statements(d);
     pg_make_statements(d, found);
+    d->stale = false;
     return GR_OK;
 }
 
@@ -516,24 +540,37 @@ static void add(struct pipeline *p, enum driver_refused part, bool sent,
     p->keep[p->count++] = keep;
 }
 
-/* Whether the server refused a statement because of the contents of a row, as a constraint, a
- * trigger, a value that does not fit, or a damaged page do. Then other rows may work. */
-static bool is_about_rows(const char *state)
+static bool is_class(const struct refused *r, const char *class)
 {
-    static const char *const classes[] = {"09", "21", "22", "23", "27", "38",
-                                          "39", "44", "54", "P0", "XX"};
-
-    for (size_t i = 0; i < COUNT_OF(classes); i++)
-        if (strncmp(state, classes[i], 2) == 0)
-            return true;
-    return false;
+    return strncmp(r->state, class, strlen(class)) == 0;
 }
 
-/* Whether it waited too long for a lock or for a trigger, or was the victim of a deadlock. */
-static bool is_about_locks(const char *state)
+/* Whether the server refused a statement because of the contents of a row, as a constraint, a
+ * trigger (with any code), a value that does not fit, or a damaged page do: other rows may work.
+ * Otherwise it is about the connection, the server, its resources, or the statement itself. */
+static bool is_about_rows(const struct refused *r)
 {
-    return strcmp(state, "55P03") == 0 || strcmp(state, "57014") == 0 ||
-           strncmp(state, "40", 2) == 0;
+    static const char *const others[] = {"08", "25", "28",   "3D", "3F", "40",
+                                         "53", "57", "55P0", "58", "F0"};
+
+    if (!*r->state)
+        return false;
+    /* A function may fail for some rows, and a policy of the table refuses rows by 42501. */
+    if (is_class(r, "42"))
+        return r->in_function || (is_class(r, "42501") && !r->no_privilege);
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        if (is_class(r, others[i]))
+            return false;
+    return true;
+}
+
+/* Whether fewer rows may work: it took too long, as with a slow trigger; of writes, which are tried
+ * one by one, also if they waited for a lock, or were the victim of a deadlock. */
+static bool is_about_time(const struct refused *r, enum driver_refused part)
+{
+    return is_class(r, "57014") ||
+           (part == DRIVER_WRITES_REFUSED &&
+            (is_class(r, "55P03") || is_class(r, "40")));
 }
 
 /* After a statement that the server refused: says which part of the step it is, if other rows may
@@ -548,12 +585,12 @@ static void note_refused(struct driver *d, struct driver_work *work,
     if (refused->at < 0 || refused->at >= p->count)
         return;
     part = p->part[refused->at];
-    if (!is_about_rows(refused->state) &&
-        !(part == DRIVER_WRITES_REFUSED && is_about_locks(refused->state)))
+    if (!is_about_rows(refused) && !is_about_time(refused, part))
         return;
     if (PQtransactionStatus(d->conn) != PQTRANS_IDLE &&
         tell(d, "ROLLBACK", ignored) != GR_OK)
         return;
+    d->stale = d->stale || is_class(refused, "22");
     work->refused = part;
 }
 

@@ -30,6 +30,7 @@ struct pg_column {
     char type[100];
     /* The most characters that it takes; 0: no limit. */
     int width;
+    bool not_null;
 };
 
 struct driver {
@@ -43,6 +44,8 @@ struct driver {
     char *take_sql, *fail_sql, *write_sql, *new_sql, *first_sql, *look_sql;
     /* NULL: the table has no column for the age of rows. */
     char *purge_sql;
+    /* A value was refused: the columns may have other types now, and are read again. */
+    bool stale;
 };
 
 /* Connects; the URI, the password file and TLS are as the relay says. GR_REFUSE: `why`. */
@@ -54,6 +57,10 @@ gr_rc pg_ask(struct driver *d, const char *sql, int n,
 /* Which columns the table has. A usual name that it does not have is not used. GR_REFUSE: the table
  * cannot be read. */
 gr_rc pg_find_columns(struct driver *d, struct pg_column found[COLUMN_COUNT],
+                      char why[DRIVER_WHY_BYTES]);
+/* Whether the column of the status takes the four statuses, and gives them back. GR_REFUSE: `why`. */
+gr_rc pg_try_statuses(struct driver *d,
+                      const struct pg_column found[COLUMN_COUNT],
                       char why[DRIVER_WHY_BYTES]);
 /* Whether the relay cannot work without this column, which the table does not have. */
 bool pg_lacks(const struct driver *d,

@@ -379,6 +379,31 @@ static void check_table(struct check *k)
                 k->d->table.name);
 }
 
+/* A row without an id is never taken. */
+static void check_ids(struct check *k)
+{
+    char why[DRIVER_WHY_BYTES];
+    struct buf sql;
+    PGresult *r;
+
+    if (k->found[COLUMN_id].not_null)
+        return;
+    buf_init(&sql, 4096);
+    buf_puts(&sql, "SELECT 1 FROM ");
+    pg_put_table(k->d, &sql);
+    buf_puts(&sql, " WHERE ");
+    pg_put_name(k->d, &sql, k->found[COLUMN_id].name);
+    buf_puts(&sql, " IS NULL LIMIT 1");
+    if (pg_ask(k->d, sql.data, 0, NULL, &r, why) == GR_OK && PQntuples(r))
+        finding(k, false,
+                "give them an id, and make the column NOT NULL: they are never "
+                "sent",
+                "table %s has rows whose %s is NULL", k->d->table.name,
+                k->found[COLUMN_id].name);
+    PQclear(r);
+    buf_fini(&sql);
+}
+
 /* Rows that are never taken. A search that takes too long is given up. */
 static void check_statuses(struct check *k)
 {
@@ -423,6 +448,12 @@ static void check_all(struct check *k)
         return;
     check_widths(k);
     check_privileges(k);
+    if (pg_try_statuses(k->d, k->found, why) != GR_OK) {
+        finding(k, true,
+                "correct `statuses` of the relay, or the type of the column",
+                "%s", why);
+        return;
+    }
     pg_make_statements(k->d, k->found);
     /* A small table is read as a whole even if there is an index. */
     if (pg_ask(k->d, "SET enable_seqscan = off", 0, NULL, &r, why) == GR_OK)
@@ -434,6 +465,7 @@ static void check_all(struct check *k)
     if (pg_ask(k->d, "SET statement_timeout = '5s'", 0, NULL, &r, why) == GR_OK)
         check_statuses(k);
     PQclear(r);
+    check_ids(k);
 }
 
 void pg_check(const struct relay *relay, driver_finding *report, void *self)

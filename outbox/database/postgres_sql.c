@@ -41,13 +41,14 @@ gr_rc pg_find_columns(struct driver *d, struct pg_column found[COLUMN_COUNT],
     buf_init(&table, TABLE_SQL_BYTES);
     pg_put_table(d, &table);
     value = table.data;
-    rc = pg_ask(d,
-                "SELECT attname, format_type(atttypid, -1), CASE WHEN "
-                "atttypid IN ('varchar'::regtype, 'bpchar'::regtype) AND "
-                "atttypmod > 4 THEN atttypmod - 4 ELSE 0 END FROM pg_attribute "
-                "WHERE attrelid = $1::regclass AND attnum > 0 AND NOT "
-                "attisdropped",
-                1, &value, &r, why);
+    rc = pg_ask(
+        d,
+        "SELECT attname, format_type(atttypid, -1), CASE WHEN "
+        "atttypid IN ('varchar'::regtype, 'bpchar'::regtype) AND "
+        "atttypmod > 4 THEN atttypmod - 4 ELSE 0 END, attnotnull FROM "
+        "pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT "
+        "attisdropped",
+        1, &value, &r, why);
     buf_fini(&table);
     for (int c = 0; rc == GR_OK && c < COLUMN_COUNT; c++) {
         const char *name = d->table.columns[c] ? d->table.columns[c]
@@ -59,9 +60,38 @@ gr_rc pg_find_columns(struct driver *d, struct pg_column found[COLUMN_COUNT],
                 snprintf(found[c].type, sizeof found[c].type, "%s",
                          PQgetvalue(r, i, 1));
                 found[c].width = (int)strtol(PQgetvalue(r, i, 2), NULL, 10);
+                found[c].not_null = *PQgetvalue(r, i, 3) == 't';
             }
     }
     PQclear(r);
+    return rc;
+}
+
+gr_rc pg_try_statuses(struct driver *d,
+                      const struct pg_column found[COLUMN_COUNT],
+                      char why[DRIVER_WHY_BYTES])
+{
+    const struct pg_column *column = &found[COLUMN_status];
+    const char *const *words = (const char *const *)d->table.statuses;
+    char message[DRIVER_WHY_BYTES];
+    char *sql = gr_printf("SELECT s, s::%s::text FROM unnest(ARRAY[$1, $2, $3, "
+                          "$4]::text[]) s WHERE s::%s::text <> s",
+                          column->type, column->type);
+    PGresult *r;
+    gr_rc rc = pg_ask(d, sql, RELAY_STATUS_COUNT, words, &r, message);
+
+    if (rc == GR_OK && PQntuples(r)) {
+        snprintf(message, sizeof message, "%.60s would become %.60s",
+                 PQgetvalue(r, 0, 0), PQgetvalue(r, 0, 1));
+        rc = GR_REFUSE;
+    }
+    if (rc != GR_OK)
+        snprintf(why, DRIVER_WHY_BYTES,
+                 "column %.63s of type %.90s does not take the statuses of "
+                 "relay %.63s: %.200s",
+                 column->name, column->type, d->table.relay, message);
+    PQclear(r);
+    free(sql);
     return rc;
 }
 
@@ -88,7 +118,8 @@ static void put_column(struct driver *d, struct buf *sql, const char *before,
     buf_puts(sql, after);
 }
 
-/* The rows that the relay is about; $`status`: with this status. */
+/* The rows that the relay is about; $`status`: with this status. Rows without an id are left
+ * out, because no statement could name them. */
 static void put_rows(struct driver *d,
                      const struct pg_column found[COLUMN_COUNT],
                      struct buf *sql, int status)
@@ -97,6 +128,7 @@ static void put_rows(struct driver *d,
     pg_put_table(d, sql);
     put_column(d, sql, " WHERE ", &found[COLUMN_status], "");
     buf_printf(sql, " = $%d", status);
+    put_column(d, sql, " AND ", &found[COLUMN_id], " IS NOT NULL");
     if (d->table.where)
         buf_printf(sql, " AND (%s)", d->table.where);
 }
@@ -253,7 +285,8 @@ static void make_write(struct driver *d,
     buf_init(&q, TABLE_SQL_BYTES);
     buf_puts(&q, "UPDATE ");
     pg_put_table(d, &q);
-    put_column(d, &q, " AS o SET ", &found[COLUMN_status], " = w.status");
+    put_column(d, &q, " AS o SET ", &found[COLUMN_status], " = w.status::");
+    buf_puts(&q, found[COLUMN_status].type);
     if (found[COLUMN_retry_count].name)
         put_column(d, &q, ", ", &found[COLUMN_retry_count], " = w.retries");
     if (found[COLUMN_last_attempt].name)

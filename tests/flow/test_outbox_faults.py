@@ -103,6 +103,64 @@ class Refused(Troubled):
         self.wait_statuses(SUCCESS=30, FAILED_PERMANENTLY=1)
         self.one_event_each(rig, self.rows(1, 30))
 
+    def test_a_row_fails_with_any_code(self):
+        """Codes of its own, of a slow trigger, and of a statement that only one row runs."""
+        self.pg.sql(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            "IF NEW.id = 'row-3' THEN RAISE 'own' USING ERRCODE = 'SH001'; END IF; "
+            "IF NEW.id = 'row-5' THEN RAISE 'slow' USING ERRCODE = '57014'; END IF; "
+            "IF NEW.id = 'row-7' THEN PERFORM 1 FROM no_such_table; END IF; "
+            "RETURN NEW; END $$; CREATE TRIGGER refuse BEFORE UPDATE ON "
+            "webhook_outbox FOR EACH ROW EXECUTE FUNCTION refuse()")
+        rig = self.pipeline()
+        self.pg.insert(1, 10)
+        self.wait_statuses(SUCCESS=7, NOT_CALLED=3)
+        self.pg.sql("DROP TRIGGER refuse ON webhook_outbox")
+        self.wait_statuses(SUCCESS=10)
+        self.one_event_each(rig, self.rows(1, 10))
+
+    def test_a_row_has_no_id(self):
+        """Those behind it are taken, however large it is."""
+        self.pg.sql("ALTER TABLE webhook_outbox DROP CONSTRAINT webhook_outbox_pkey; "
+                    "ALTER TABLE webhook_outbox ALTER id DROP NOT NULL, ADD UNIQUE (id); "
+                    "INSERT INTO webhook_outbox (payload) VALUES (repeat('x', 5000000))")
+        rig = self.pipeline()
+        self.pg.insert(1, 5)
+        self.wait_statuses(SUCCESS=5, NOT_CALLED=1)
+        wait_for(lambda: self.status(rig)["waiting"] == 0)
+        checked = rig.cli_text("outbox", "check")
+        self.assertEqual(checked.returncode, 1)
+        self.assertIn("has rows whose id is NULL", checked.stdout)
+        self.one_event_each(rig, self.rows(1, 5))
+
+    def test_the_status_is_of_another_type(self):
+        self.pg.sql("CREATE TYPE state AS ENUM ('NOT_CALLED', 'PENDING_RETRY', "
+                    "'SUCCESS'); DROP INDEX webhook_outbox_new; ALTER TABLE "
+                    "webhook_outbox ALTER status DROP DEFAULT, ALTER status TYPE state "
+                    "USING status::state, ALTER status SET DEFAULT 'NOT_CALLED'")
+        rig = self.pipeline()
+        self.pg.insert(1, 2)
+        wait_for(lambda: "column status of type state does not take the statuses" in
+                 (self.status(rig).get("error") or ""))
+        self.assertEqual(self.pg.statuses(), {"NOT_CALLED": 2})
+        self.assertIn('invalid input value for enum state: "FAILED_PERMANENTLY"',
+                      rig.cli_text("outbox", "check").stdout)
+        self.pg.sql("ALTER TYPE state ADD VALUE 'FAILED_PERMANENTLY'")
+        self.pg.sql("INSERT INTO webhook_outbox (id) VALUES ('bad')")
+        self.wait_statuses(SUCCESS=2, FAILED_PERMANENTLY=1)
+        self.one_event_each(rig, self.rows(1, 2))
+
+    def test_the_id_gets_another_type(self):
+        self.pg.sql("ALTER TABLE webhook_outbox ALTER id TYPE int USING 1")
+        rig = self.pipeline()
+        self.pg.sql("INSERT INTO webhook_outbox (id, payload) VALUES (1, '{}')")
+        self.wait_statuses(SUCCESS=1)
+        self.pg.sql("ALTER TABLE webhook_outbox ALTER id TYPE bigint")
+        self.pg.sql("INSERT INTO webhook_outbox (id, payload) VALUES "
+                    "(3000000000, '{}'), (3000000001, NULL)")
+        self.wait_statuses(SUCCESS=2, FAILED_PERMANENTLY=1)
+        self.one_event_each(rig, ["1", "3000000000"])
+
     def test_the_status_column_is_too_short(self):
         rig = self.pipeline()
         self.pg.insert(1, 3)
