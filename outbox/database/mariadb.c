@@ -1283,6 +1283,28 @@ static void check_take(struct driver *d, driver_finding *found, void *self)
               "create the index that `grapnel outbox init` prints");
 }
 
+/* Such a row is never taken. */
+static void check_ids(struct driver *d, driver_finding *found, void *self)
+{
+    const char *id = d->columns[COLUMN_id].name;
+    char why[DRIVER_WHY_BYTES];
+    struct packet p = {0};
+    struct buf *sql;
+
+    if (!d->columns[COLUMN_id].nullable)
+        return;
+    sql = begin(d, &p, PART_ROWS);
+    buf_printf(sql,
+               "SELECT 1 FROM %s WHERE %s IS NULL AND %s = ", d->quoted_table,
+               id, d->columns[COLUMN_status].name);
+    put_text(d, sql, d->table.statuses[RELAY_STATUS_NEW]);
+    buf_puts(sql, " LIMIT 1");
+    if (exchange(d, &p, why) == GR_OK && mysql_num_rows(p.rows))
+        found(self, false, "a new row has no id: it is never taken",
+              "give it an id, and make the column NOT NULL");
+    packet_fini(&p);
+}
+
 static void check_write(struct driver *d, driver_finding *found, void *self)
 {
     const struct driver_write write = {
@@ -1377,6 +1399,7 @@ static void my_check(const struct relay *relay, driver_finding *found,
     } else {
         check_engine(d, found, self);
         check_statuses(d, found, self);
+        check_ids(d, found, self);
         check_take(d, found, self);
         check_write(d, found, self);
         check_purge(d, found, self);

@@ -925,8 +925,10 @@ static gr_rc write_row(struct driver *d, struct driver_write *w,
     if (sqlite3_changes(d->db))
         return GR_OK;
     bind_id(new, w->row_id);
-    w->written = number(new, 0) ? DRIVER_IS_NEW : DRIVER_NOT_WRITTEN;
-    return GR_OK;
+    w->written = sqlite3_step(new) == SQLITE_ROW ? DRIVER_IS_NEW
+                                                 : DRIVER_NOT_WRITTEN;
+    /* After an error nothing is known, and the outcome must not be forgotten. */
+    return sqlite3_reset(new) == SQLITE_OK ? GR_OK : refuse(d, why);
 }
 
 /* Begins again where a refusal, such as RAISE(ROLLBACK), has ended the transaction. */
@@ -1142,6 +1144,28 @@ static gr_rc lite_look(struct driver *d, struct driver_look *look,
     return GR_OK;
 }
 
+/* Such a row is never taken. */
+static bool has_null_id(struct driver *d, const struct columns *c)
+{
+    sqlite3_stmt *s = NULL;
+    struct buf q;
+    bool has;
+
+    buf_init(&q, TABLE_SQL_BYTES);
+    put(&q, "SELECT 1 FROM ");
+    put_name(&q, d->table.name);
+    put(&q, " WHERE ");
+    put_column(&q, c, COLUMN_id);
+    put(&q, " IS NULL AND ");
+    put_column(&q, c, COLUMN_status);
+    put(&q, " = %Q LIMIT 1", d->table.statuses[RELAY_STATUS_NEW]);
+    has = sqlite3_prepare_v2(d->db, q.data, -1, &s, NULL) == SQLITE_OK &&
+          sqlite3_step(s) == SQLITE_ROW;
+    sqlite3_finalize(s);
+    buf_fini(&q);
+    return has;
+}
+
 static void find_faults(struct driver *d, const struct columns *c,
                         driver_finding *found, void *self)
 {
@@ -1151,6 +1175,10 @@ static void find_faults(struct driver *d, const struct columns *c,
               "gives the ids of deleted rows to new rows, which would be taken "
               "for the old ones",
               "add AUTOINCREMENT, or never delete rows");
+    limit(d, READ_MS);
+    if (has_null_id(d, c))
+        found(self, false, "a new row has no id: it is never taken",
+              "give it an id, and make the column NOT NULL");
     if (!*c->types[c->at[COLUMN_id]])
         found(self, false,
               "the column of ids has no type: 1 and '1' would be taken for "

@@ -213,9 +213,20 @@ class OutboxMariadb(relay_cases.RelayCases):
                     "MODIFY id VARCHAR(64) NULL UNIQUE")
         rig = self.pipeline(start=False)
         self.db.sql("INSERT INTO webhook_outbox (id, payload) VALUES (NULL, '0')")
+        self.assertIn("a new row has no id", rig.cli_text("outbox", "check").stdout)
         self.insert(1, 2)
         rig.start()
         wait_for(lambda: self.statuses() == {"SUCCESS": 2, "NOT_CALLED": 1})
+
+    def test_an_id_with_nul_is_not_taken_for_another(self):
+        rig = self.pipeline(start=False)
+        self.db.sql("INSERT INTO webhook_outbox (id, payload, status) VALUES "
+                    "(CONCAT('a', CHAR(0), 'b'), '0', 'NOT_CALLED'), "
+                    "('a', '1', 'CANCELLED')")
+        self.insert(1, 2)
+        rig.start()
+        wait_for(lambda: self.statuses() == {"SUCCESS": 2, "NOT_CALLED": 1,
+                                             "CANCELLED": 1})
 
     def test_any_error_of_a_trigger_is_about_its_row(self):
         rig = self.pipeline(start=False)

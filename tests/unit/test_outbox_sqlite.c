@@ -466,6 +466,11 @@ static void check_says_what_is_missing(void **state)
         "payload, status)");
     assert_int_equal(step(DRIVER_NOTHING, 1), GR_REFUSE);
     assert_non_null(strstr(why, "has no index"));
+    app("DROP TABLE webhook_outbox; CREATE TABLE webhook_outbox (id PRIMARY "
+        "KEY, payload, status); INSERT INTO webhook_outbox (status) VALUES "
+        "('NOT_CALLED')");
+    assert_non_null(strstr(check(), "the column of ids has no type"));
+    assert_non_null(strstr(findings, "a new row has no id"));
     app("DROP TABLE webhook_outbox");
     assert_int_equal(step(DRIVER_NOTHING, 1), GR_REFUSE);
     assert_non_null(strstr(why, "has no table webhook_outbox"));
