@@ -78,10 +78,10 @@ struct driver_write {
     char event_id[EVENT_ID_BYTES + 1];
     /* The caller's. */
     int64_t n, action_id, waits;
-    /* `error` "": NULL in the table. */
+    /* `error` "": NULL in the table, if its column takes that. */
     char *row_id, *error;
     enum driver_status status;
-    /* Times: 0 is NULL. */
+    /* Times: 0 is NULL; in PostgreSQL a column that is NOT NULL keeps its value. */
     int64_t retries, last_ms, next_ms;
     /* Set by step(). */
     enum driver_written written;

@@ -45,7 +45,7 @@ static void disconnect(struct driver *d)
     forget_rows(d);
     PQfinish(d->conn);
     d->conn = NULL;
-    d->in_transaction = d->stale = false;
+    d->in_transaction = d->stale = d->notified = false;
     forget_statements(d);
 }
 
@@ -247,17 +247,32 @@ static void ignore_notice(void *arg, const PGresult *result)
     (void)result;
 }
 
+/* The options of the session, behind those of the URI: the last one of a name counts. The caller's. */
+static char *session_options(const char *uri)
+{
+    static const char ours[] = "-c statement_timeout=20s -c lock_timeout=500ms "
+                               "-c idle_in_transaction_session_timeout=10s";
+    PQconninfoOption *all = PQconninfoParse(uri, NULL), *o;
+    const char *theirs = getenv("PGOPTIONS");
+    char *options;
+
+    for (o = all; o && o->keyword; o++)
+        if (o->val && strcmp(o->keyword, "options") == 0)
+            theirs = o->val;
+    options = gr_printf("%s %s", theirs ? theirs : "", ours);
+    PQconninfoFree(all);
+    return options;
+}
+
 /* Waits for locks are shorter than the usual deadlock_timeout (1 s): in a deadlock we give up, and
  * not a transaction of the application.
  *
  * Keys before dbname are defaults, which the URI may replace; those behind it are ours. */
 gr_rc pg_connect(struct driver *d, char why[DRIVER_WHY_BYTES])
 {
-    static const char session[] =
-        "-c statement_timeout=20s -c lock_timeout=500ms "
-        "-c idle_in_transaction_session_timeout=10s";
     char password[TABLE_PASSWORD_BYTES + 1];
     char *name = gr_printf("grapnel-%s %s", d->table.process, d->table.relay);
+    char *session = session_options(d->table.database);
     const char *keys[16], *values[16];
     int n = 0;
 
@@ -278,6 +293,7 @@ gr_rc pg_connect(struct driver *d, char why[DRIVER_WHY_BYTES])
     if (d->table.password_file) {
         if (relay_table_password(&d->table, password, why) != GR_OK) {
             free(name);
+            free(session);
             return GR_REFUSE;
         }
         PARAM("password", password);
@@ -288,6 +304,7 @@ gr_rc pg_connect(struct driver *d, char why[DRIVER_WHY_BYTES])
     PQsetNoticeReceiver(d->conn, ignore_notice, NULL);
     explicit_bzero(password, sizeof password);
     free(name);
+    free(session);
     if (PQstatus(d->conn) != CONNECTION_OK)
         return relay_table_refuse(why, "cannot connect",
                                   PQerrorMessage(d->conn));
@@ -594,9 +611,24 @@ static void note_refused(struct driver *d, struct driver_work *work,
     work->refused = part;
 }
 
+/* libpq keeps each notification until it is read. */
+static void read_notifications(struct driver *d)
+{
+    PGnotify *n;
+
+    while ((n = PQnotifies(d->conn))) {
+        d->notified = true;
+        PQfreemem(n);
+    }
+}
+
 static gr_rc exchange(struct driver *d, struct driver_work *work,
                       char why[DRIVER_WHY_BYTES])
 {
+    /* An outcome is forgotten when it is written, so a crash of the server must not lose it. */
+    static const char durable[] =
+        "SELECT set_config('synchronous_commit', 'on', true) WHERE "
+        "current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')";
     PGresult *taken = NULL, *applied = NULL, *fresh = NULL;
     struct pipeline p = {.sent = true};
     struct refused refused;
@@ -611,6 +643,7 @@ static gr_rc exchange(struct driver *d, struct driver_work *work,
             send_query(d, commits ? "COMMIT" : "ROLLBACK", 0, NULL), NULL);
     if (work->write_count) {
         add(&p, DRIVER_WRITES_REFUSED, send_query(d, "BEGIN", 0, NULL), NULL);
+        add(&p, DRIVER_WRITES_REFUSED, send_query(d, durable, 0, NULL), NULL);
         add(&p, DRIVER_WRITES_REFUSED, send_writes(d, work), &applied);
         add(&p, DRIVER_WRITES_REFUSED, true,
             &fresh); /* the second of send_writes() */
@@ -626,6 +659,7 @@ static gr_rc exchange(struct driver *d, struct driver_work *work,
         return relay_table_refuse(why, "connection lost",
                                   PQerrorMessage(d->conn));
     rc = read_results(d, p.count, p.keep, &refused, why);
+    read_notifications(d);
     d->in_transaction = rc == GR_OK && work->max > 0;
     if (rc != GR_OK)
         note_refused(d, work, &p, &refused);
@@ -779,33 +813,29 @@ static void pg_row(const struct driver *d, size_t i, struct driver_row *row)
         row->age_ms = 0;
 }
 
-static bool take_notifications(struct driver *d)
-{
-    PGnotify *n;
-    bool any = false;
-
-    while ((n = PQnotifies(d->conn))) {
-        any = true;
-        PQfreemem(n);
-    }
-    return any;
-}
-
 static bool pg_wait(struct driver *d, int wake_fd, int64_t ms)
 {
     struct pollfd fds[2] = {
         {.fd = wake_fd, .events = POLLIN},
         {.fd = d->conn ? PQsocket(d->conn) : -1, .events = POLLIN}};
+    bool notified;
 
-    if (d->conn && take_notifications(d))
+    if (d->conn)
+        read_notifications(d);
+    if (d->notified) {
+        d->notified = false;
         return true;
+    }
     if (poll(fds, 2, (int)ms) <= 0 || !d->conn || !fds[1].revents)
         return false;
     if (!PQconsumeInput(d->conn)) {
         disconnect(d);
         return true; /* step() connects again */
     }
-    return take_notifications(d);
+    read_notifications(d);
+    notified = d->notified;
+    d->notified = false;
+    return notified;
 }
 
 /* ---- beside the batches ---- */
@@ -881,6 +911,8 @@ static gr_rc pg_look(struct driver *d, struct driver_look *look,
             look->oldest_ms = 0;
         rc = tell(d, "COMMIT", why);
     }
+    if (d->conn)
+        read_notifications(d);
     PQclear(r);
     return settle(d, rc);
 }

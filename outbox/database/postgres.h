@@ -46,6 +46,8 @@ struct driver {
     char *purge_sql;
     /* A value was refused: the columns may have other types now, and are read again. */
     bool stale;
+    /* There were notifications of new rows since the last wait. */
+    bool notified;
 };
 
 /* Connects; the URI, the password file and TLS are as the relay says. GR_REFUSE: `why`. */

@@ -1,8 +1,18 @@
 /* postgres_sql: writes the statements of a relay for the columns that its PostgreSQL table has. */
+#include "named_url.h"
 #include "postgres.h"
+#include "published.h"
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Characters that are read of a URL, a type and the like. A text that is longer than a row may have
+ * stays too long, so the row is refused. */
+enum { TAKEN_TEXT_MAX = 4097 };
+static_assert((int)TAKEN_TEXT_MAX > (int)NAMED_URL_MAX_BYTES &&
+                  (int)TAKEN_TEXT_MAX > (int)PUBLISHED_TEXT_MAX_BYTES,
+              "a longer text must stay too long");
 
 static void put_part(struct driver *d, struct buf *sql, const char *name,
                      size_t n)
@@ -118,6 +128,19 @@ static void put_column(struct driver *d, struct buf *sql, const char *before,
     buf_puts(sql, after);
 }
 
+/* Sets a time of an outcome, which is in ms, or 0. */
+static void put_time(struct driver *d, struct buf *sql,
+                     const struct pg_column *c, const char *ms)
+{
+    if (!c->name)
+        return;
+    put_column(d, sql, ", ", c, " = CASE WHEN ");
+    buf_printf(sql, "%s > 0 THEN to_timestamp(%s / 1000.0)", ms, ms);
+    if (c->not_null)
+        put_column(d, sql, " ELSE o.", c, "");
+    buf_puts(sql, " END");
+}
+
 /* The rows that the relay is about; $`status`: with this status. Rows without an id are left
  * out, because no statement could name them. */
 static void put_rows(struct driver *d,
@@ -175,21 +198,25 @@ static void make_take(struct driver *d,
                  "coalesce(before, 0) < $5::bigint) UPDATE ");
     pg_put_table(d, &q);
     put_column(d, &q, " AS o SET ", &found[COLUMN_status], " = $3");
-    if (found[COLUMN_next_attempt].name)
+    if (found[COLUMN_next_attempt].name && !found[COLUMN_next_attempt].not_null)
         put_column(d, &q, ", ", &found[COLUMN_next_attempt], " = NULL");
     put_column(d, &q, " FROM chosen WHERE o.", &found[COLUMN_id],
                " = chosen.id RETURNING chosen.at, ");
     put_column(d, &q, "o.", &found[COLUMN_id], "::text, chosen.bytes, ");
     put_column(d, &q, "CASE WHEN chosen.bytes <= $4::bigint THEN o.",
                &found[COLUMN_payload], "::text END");
-    for (int c = COLUMN_url; c <= COLUMN_ordering_key; c++)
-        put_column(d, &q, found[c].name ? ", o." : ", ", &found[c], "::text");
+    for (int c = COLUMN_url; c <= COLUMN_ordering_key; c++) {
+        put_column(d, &q, found[c].name ? ", left(o." : ", left(", &found[c],
+                   "::text, ");
+        buf_printf(&q, "%d)", TAKEN_TEXT_MAX);
+    }
     buf_puts(&q, ", (false");
-    if (found[COLUMN_last_attempt].name)
+    if (found[COLUMN_last_attempt].name && !found[COLUMN_last_attempt].not_null)
         put_column(d, &q, " OR o.", &found[COLUMN_last_attempt],
                    " IS NOT NULL");
     if (found[COLUMN_error].name)
-        put_column(d, &q, " OR o.", &found[COLUMN_error], " IS NOT NULL");
+        put_column(d, &q, " OR coalesce(o.", &found[COLUMN_error],
+                   "::text, '') <> ''");
     buf_puts(&q, "), ");
     if (is_time(&found[COLUMN_created_at]))
         put_column(d, &q, "(extract(epoch FROM clock_timestamp() - o.",
@@ -289,16 +316,12 @@ static void make_write(struct driver *d,
     buf_puts(&q, found[COLUMN_status].type);
     if (found[COLUMN_retry_count].name)
         put_column(d, &q, ", ", &found[COLUMN_retry_count], " = w.retries");
-    if (found[COLUMN_last_attempt].name)
-        put_column(d, &q, ", ", &found[COLUMN_last_attempt],
-                   " = CASE WHEN w.last_ms > 0 THEN to_timestamp(w.last_ms / "
-                   "1000.0) END");
-    if (found[COLUMN_next_attempt].name)
-        put_column(d, &q, ", ", &found[COLUMN_next_attempt],
-                   " = CASE WHEN w.next_ms > 0 THEN to_timestamp(w.next_ms / "
-                   "1000.0) END");
+    put_time(d, &q, &found[COLUMN_last_attempt], "w.last_ms");
+    put_time(d, &q, &found[COLUMN_next_attempt], "w.next_ms");
     if (found[COLUMN_error].name)
-        put_column(d, &q, ", ", &found[COLUMN_error], " = nullif(w.error, '')");
+        put_column(d, &q, ", ", &found[COLUMN_error],
+                   found[COLUMN_error].not_null ? " = w.error"
+                                                : " = nullif(w.error, '')");
     if (found[COLUMN_event_id].name)
         put_column(d, &q, ", ", &found[COLUMN_event_id], " = w.event");
     buf_puts(&q, " FROM unnest($1::text[], $2::text[], $3::int[], "

@@ -133,6 +133,50 @@ class Refused(Troubled):
         self.assertIn("has rows whose id is NULL", checked.stdout)
         self.one_event_each(rig, self.rows(1, 5))
 
+    def test_columns_are_not_null(self):
+        """Those to which NULL is written keep their value, or get an empty text."""
+        self.pg.sql("ALTER TABLE webhook_outbox "
+                    "ALTER next_attempt_at SET DEFAULT now(), "
+                    "ALTER next_attempt_at SET NOT NULL, "
+                    "ALTER last_attempt_at SET DEFAULT now(), "
+                    "ALTER last_attempt_at SET NOT NULL, "
+                    "ALTER error_message SET DEFAULT '', "
+                    "ALTER error_message SET NOT NULL")
+        rig = self.pipeline()
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 500}, {"status": 200}]})
+        self.pg.insert(1, 3)
+        self.pg.sql("INSERT INTO webhook_outbox (id) VALUES ('bad')")
+        self.wait_statuses(SUCCESS=3, FAILED_PERMANENTLY=1)
+        self.assertEqual(self.pg.sql("SELECT DISTINCT error_message FROM webhook_outbox "
+                                     "WHERE status = 'SUCCESS'"), [""])
+        self.assertEqual(rig.cli_text("outbox", "check").stdout,
+                         "orders: nothing is missing\n")
+        self.one_event_each(rig, self.rows(1, 3))
+
+    def test_options_of_the_uri(self):
+        """They hold, but outcomes are durable, and waits for locks are short."""
+        self.pg.sql(
+            "CREATE SCHEMA tenant; CREATE TABLE tenant.webhook_outbox (LIKE "
+            "public.webhook_outbox INCLUDING ALL); ALTER TABLE tenant.webhook_outbox "
+            "ALTER target_url TYPE text, ADD workspace text; "
+            "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            "NEW.error_message = current_setting('synchronous_commit') || ' ' || "
+            "current_setting('lock_timeout'); RETURN NEW; END $$; CREATE TRIGGER note "
+            "BEFORE UPDATE ON tenant.webhook_outbox FOR EACH ROW WHEN "
+            "(NEW.status = 'SUCCESS') EXECUTE FUNCTION note()")
+        self.pipeline(endpoint="crm", database=self.pg.uri + "&options=-csearch_path"
+                      "%3Dtenant%20-csynchronous_commit%3Doff%20-clock_timeout%3D9s")
+        self.pg.sql("INSERT INTO tenant.webhook_outbox (id, payload, target_url, "
+                    "workspace) VALUES ('good', '{}', NULL, NULL), "
+                    "('url', '{}', repeat('u', 1000000), NULL), "
+                    "('workspace', '{}', NULL, repeat('w', 1000000))")
+        want = {"good|SUCCESS", "url|FAILED_PERMANENTLY", "workspace|FAILED_PERMANENTLY"}
+        wait_for(lambda: set(self.pg.sql("SELECT id || '|' || status FROM "
+                                         "tenant.webhook_outbox")) == want)
+        self.assertEqual(self.pg.sql("SELECT error_message FROM tenant.webhook_outbox "
+                                     "ORDER BY id")[::2],
+                         ["on 500ms", "workspace: is longer than 255 bytes"])
+
     def test_the_status_is_of_another_type(self):
         self.pg.sql("CREATE TYPE state AS ENUM ('NOT_CALLED', 'PENDING_RETRY', "
                     "'SUCCESS'); DROP INDEX webhook_outbox_new; ALTER TABLE "
