@@ -297,6 +297,22 @@ class Outbox(RigTest):
         self.all_arrive(rig, ["row-1", "row-2", "row-3"])
         self.assertEqual(requests[3].body, b'{"n": 2}')
 
+    def test_a_row_of_another_process_was_changed(self):
+        """It shows no attempt: its event is refused, and its row says so."""
+        self.pg.sql("ALTER TABLE webhook_outbox DROP last_attempt_at, DROP retry_count")
+        rig = self.pipeline(processes=2, start=False)
+        rig.start("ingress", "sequencer", "deliverer-1", "dlqd", "outbox")
+        self.pg.insert(1, 2)
+        self.all_arrive(rig, ["row-1", "row-2"])
+        rig["outbox"].stop()
+        rig["outbox-2"].start()
+        self.pg.sql("UPDATE webhook_outbox SET payload = '{}', status = 'NOT_CALLED' "
+                    "WHERE id = 'row-2'")
+        wait_for(lambda: self.pg.sql(
+            "SELECT status, error_message ~ '^refused: idempotency_key_reused' "
+            "FROM webhook_outbox WHERE id = 'row-2'") == ["FAILED_PERMANENTLY|t"])
+        self.assertEqual(len(rig.receiver.requests()), 2)
+
     def test_people_decide(self):
         """An operator's retry and resolve move the row, too."""
         rig = self.pipeline(config={"retry_policies": [{
