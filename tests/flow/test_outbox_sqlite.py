@@ -151,6 +151,18 @@ class OutboxSqlite(relay_cases.RelayCases):
             "SELECT count(*) FROM blobs WHERE abs(julianday(last_attempt_at) - "
             "julianday('now')) < 0.01"), [("1",)])
 
+    def test_an_id_with_nul_is_refused(self):
+        """It would be taken for another one."""
+        rig = self.pipeline()
+        self.db.sql("INSERT INTO webhook_outbox (id, payload) VALUES "
+                    "('a' || char(0) || 'b', '0')")
+        self.insert(1, 1)
+        wait_for(lambda: self.statuses() == {"SUCCESS": 1, "FAILED_PERMANENTLY": 1})
+        self.assertEqual(self.db.sql("SELECT error_message FROM webhook_outbox WHERE "
+                                     "status = 'FAILED_PERMANENTLY'"),
+                         [("id: has a control character",)])
+        self.assertEqual(len(self.events(rig)), 1)
+
     def test_a_row_is_noticed_at_once(self):
         """By data_version: the table is read as rarely as possible. Also without WAL."""
         for wal in (True, False):
