@@ -240,23 +240,20 @@ static void keep_body(struct reopening *a, const struct publication *u)
         store_body_add(a->q->store, a->ev.n, a->headers, a->body);
 }
 
-/* Reads what a producer or a relay published, also one that is no longer configured: its endpoints must
- * not get the object around its data. GR_REFUSE: it cannot be read. */
+/* Reads what a producer or a relay published, also a relay that is no longer configured: its
+ * endpoints must not get the object around its data. What came from any other source is sent as it
+ * is, even if it looks like such an object. GR_REFUSE: it cannot be read. */
 static gr_rc read_published(const struct reopening *a, int64_t received_ms,
                             struct publication *u)
 {
     const struct settings *s = a->q->d.settings;
     struct bytes kind;
-    bool is_published;
 
     if (settings_source(s, a->ev.source) ||
-        strcmp(a->ev.source, OPERATIONAL_SOURCE) == 0)
-        return GR_OK;
-    is_published = settings_producer(s, a->ev.source) ||
-                   headers_get(a->headers, PUBLISHED_PAYLOAD, &kind, NULL);
-    if (publication_read(u, a->headers, a->body, a->ev.id, received_ms) ==
-            GR_OK ||
-        !is_published) /* a source was removed: it sent the body as it is */
+        (!settings_producer(s, a->ev.source) &&
+         !headers_get(a->headers, PUBLISHED_PAYLOAD, &kind, NULL)) ||
+        publication_read(u, a->headers, a->body, a->ev.id, received_ms) ==
+            GR_OK)
         return GR_OK;
     log_warn(a->ev.id,
              "not sent again: what its producer or relay published can no "
