@@ -177,12 +177,14 @@ static void put_order(struct driver *d,
 static void make_take(struct driver *d,
                       const struct pg_column found[COLUMN_COUNT])
 {
+    bool is_bytes = strcmp(found[COLUMN_payload].type, "bytea") == 0;
     struct buf q;
 
     buf_init(&q, TABLE_SQL_BYTES);
     put_column(d, &q, "WITH locked AS (SELECT ", &found[COLUMN_id], " AS id, ");
     put_column(d, &q, "octet_length(t.", &found[COLUMN_payload],
-               "::text) AS bytes, row_number() OVER () AS at FROM (SELECT ");
+               is_bytes ? ")" : "::text)");
+    buf_puts(&q, " AS bytes, row_number() OVER () AS at FROM (SELECT ");
     put_column(d, &q, "", &found[COLUMN_id], ", ");
     put_column(d, &q, "", &found[COLUMN_payload], "");
     put_rows(d, found, &q, 2);
@@ -203,8 +205,10 @@ static void make_take(struct driver *d,
     put_column(d, &q, " FROM chosen WHERE o.", &found[COLUMN_id],
                " = chosen.id RETURNING chosen.at, ");
     put_column(d, &q, "o.", &found[COLUMN_id], "::text, chosen.bytes, ");
-    put_column(d, &q, "CASE WHEN chosen.bytes <= $4::bigint THEN o.",
-               &found[COLUMN_payload], "::text END");
+    buf_puts(&q, "CASE WHEN chosen.bytes <= $4::bigint THEN ");
+    put_column(d, &q, is_bytes ? "convert_from(o." : "o.",
+               &found[COLUMN_payload],
+               is_bytes ? ", 'UTF8') END" : "::text END");
     for (int c = COLUMN_url; c <= COLUMN_ordering_key; c++) {
         put_column(d, &q, found[c].name ? ", left(o." : ", left(", &found[c],
                    "::text, ");

@@ -194,6 +194,16 @@ class Refused(Troubled):
         self.wait_statuses(SUCCESS=2, FAILED_PERMANENTLY=1)
         self.one_event_each(rig, self.rows(1, 2))
 
+    def test_the_payload_is_of_bytes(self):
+        self.pg.sql("ALTER TABLE webhook_outbox ALTER payload TYPE bytea USING NULL")
+        rig = self.pipeline()
+        self.pg.sql("INSERT INTO webhook_outbox (id, payload) VALUES "
+                    "('a', '{\"x\": \"ü\"}'), ('b', '\\xff'), ('c', '[]')")
+        self.wait_statuses(SUCCESS=2, NOT_CALLED=1)
+        self.one_event_each(rig, ["a", "c"])
+        self.assertEqual(sorted(r.body.decode() for r in rig.receiver.requests()),
+                         ["[]", '{"x": "ü"}'])
+
     def test_the_id_gets_another_type(self):
         self.pg.sql("ALTER TABLE webhook_outbox ALTER id TYPE int USING 1")
         rig = self.pipeline()
