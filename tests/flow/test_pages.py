@@ -384,6 +384,13 @@ class InABrowser(PagesTest):
         tab.sees("No dead letter needs a decision")
         rig.settle()
 
+    @contextlib.contextmanager
+    def shown_anew(self, tab):
+        """An act after which the page is read again: before that, a click may miss."""
+        tab.js("document.querySelector('.head').dataset.old = ''")
+        yield
+        tab.wait("document.querySelector('.head') && !document.querySelector('.head[data-old]')", "the page anew")
+
     def test_acts_on_endpoints(self):
         rig = self.pipeline()
         tab = self.signed_in("/endpoints/crm")
@@ -412,14 +419,16 @@ class InABrowser(PagesTest):
         name = tab.path().split("/")[-1]
         tab.click("button", "Change…")
         tab.fill("dialog [name=types]", "invoice.*")
-        tab.click("dialog button.main")
+        with self.shown_anew(tab):
+            tab.click("dialog button.main")
         tab.sees("It is changed.")
         endpoint = rig.ask("sequencer", "endpoint", name=name)
         self.assertEqual((endpoint["settings"]["types"], endpoint["settings"]["allow_private"]), (["invoice.*"], True))
         tab.click("button", "New secret…")
         tab.click("dialog button.main")
         tab.sees("whsec_")
-        tab.click("dialog button", "I have stored it")
+        with self.shown_anew(tab):
+            tab.click("dialog button", "I have stored it")
         # Somebody else changes it meanwhile: nothing is lost.
         tab.click("button", "Change…")
         tab.fill("dialog [name=types]", "other.*")
@@ -438,7 +447,7 @@ class InABrowser(PagesTest):
         rig = self.pipeline()
         for seq in (1, 2, 5):
             self.send(rig, "issue.counted", source="ledger", seq=seq)
-        wait_for(lambda: rig.ask("sequencer", "workspace", workspace="acme")["buffered"] == 1)
+        wait_for(lambda: [w["buffered"] for w in rig.ask("sequencer", "workspaces")["workspaces"]] == [1])
         tab = self.signed_in("/workspaces")
         tab.click("tbody a", "acme")
         tab.sees("Numbers of ledger")

@@ -19,7 +19,9 @@ import subprocess
 import tempfile
 import time
 
-WAIT_S = 15
+from rig import SLOW
+
+WAIT_S = 15 * SLOW
 KEYS = {"Enter": (13, "\r"), "Escape": (27, ""), "Tab": (9, "")}
 
 
@@ -179,7 +181,9 @@ class Tab:
             if (!e) return null;
             e.scrollIntoView({{block: "center"}});
             const b = e.getBoundingClientRect();
-            return [b.left + b.width / 2, b.top + Math.min(b.height / 2, 20)];
+            const at = [b.left + b.width / 2, b.top + Math.min(b.height / 2, 20)];
+            // Not behind a dialog that is about to close.
+            return e.contains(document.elementFromPoint(...at)) ? at : null;
         }})()""", f"{selector} {text!r}")
 
     def click(self, selector, text=None):
