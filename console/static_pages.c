@@ -24,10 +24,14 @@ static const char *const pages[] = {
     "",        "sign-in", "events", "dead-letters", "endpoints", "workspaces",
     "rejects", "alerts",  "jobs",   "audit",        "tokens"};
 
+/* The path of a hostile request may be empty, or not begin with a slash. */
 static bool is_page(const char *path)
 {
-    size_t n = strcspn(path + 1, "/");
+    size_t n;
 
+    if (*path != '/')
+        return false;
+    n = strcspn(path + 1, "/");
     for (size_t i = 0; i < COUNT_OF(pages); i++)
         if (strlen(pages[i]) == n && strncmp(path + 1, pages[i], n) == 0)
             return n || !path[1];

@@ -9,6 +9,7 @@ import http.client
 import json
 import pathlib
 import re
+import socket
 import sys
 import unittest
 import urllib.parse
@@ -100,6 +101,15 @@ class PagesTest(RigTest):
 
 class Sessions(PagesTest):
     """Signing in, and what a session may do; without a browser, which hides what it sends."""
+
+    def test_a_path_that_is_empty_or_has_no_slash(self):
+        rig = self.pipeline()
+        for path in (b"?a", b"events", b"*"):
+            with socket.create_connection(("127.0.0.1", rig.console_port), 30) as s:
+                s.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                response = b"".join(iter(lambda: s.recv(4096), b""))
+            self.assertNotIn(b" 200 ", response[:20])
+        self.assertEqual(self.call("GET", "/events")[0], 200)
 
     def test_a_session_has_its_tokens_role_until_the_token_ends(self):
         rig = self.pipeline()
