@@ -18,6 +18,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -871,24 +872,34 @@ void db_erasing(struct db *db)
         exec_or_full(db, "PRAGMA secure_delete = ON");
 }
 
-/* A page that is taken for a value of zeros is zeroed as a whole. The values are deleted without
- * overwriting them again. */
+/* Pages that a value of zeros takes are zeroed as a whole if the value fills them: of its bytes, so
+ * many are in the row that the rest are full pages (the SQLite file format, "B-tree pages": M, U - 4).
+ * The last page would keep its old end otherwise. The values are deleted without overwriting them
+ * again. Afterwards deletions overwrite until the process ends: rows of what is erased may still be
+ * deleted, such as copies that a deliverer drops late. */
 static void fill_unused(struct db *db)
 {
-    enum { PER_STEP = 8 };
+    enum { PER_STEP = 8, PAGES_MAX = 32 };
+    int in_row = (db->page_bytes - 12) * 32 / 255 - 23;
+    char sql[80];
 
     db->scrub = SCRUB_FILL;
     exec_or_full(db, "PRAGMA secure_delete = FAST");
     exec_or_full(db, "CREATE TABLE IF NOT EXISTS erase_fill (b BLOB)");
     for (int i = 0; i < PER_STEP && !db->full; i++) {
-        if (db_number(db, db->free_pages, 0) < 2) {
+        int64_t pages = db_number(db, db->free_pages, 0);
+
+        if (pages == 0) {
             exec_or_full(db, "DROP TABLE erase_fill");
+            exec_or_full(db, "PRAGMA secure_delete = ON");
             db->scrub = db->full ? SCRUB_FILL : SCRUB_TRUNCATE;
             return;
         }
-        exec_or_full(db, "INSERT INTO erase_fill VALUES (zeroblob(min(131072, "
-                         "4096 * (SELECT freelist_count FROM "
-                         "pragma_freelist_count))))");
+        pages = pages < PAGES_MAX ? pages : PAGES_MAX;
+        snprintf(sql, sizeof sql,
+                 "INSERT INTO erase_fill VALUES (zeroblob(%lld))",
+                 (long long)(in_row + (db->page_bytes - 4) * pages));
+        exec_or_full(db, sql);
     }
 }
 
