@@ -91,13 +91,23 @@ struct session *sessions_over(struct sessions *s, int64_t mono_ms)
     return of;
 }
 
-static void make_room(struct sessions *s, const char *digest)
+/* Tokens of workspaces are given to customers, who must not end the sessions of operators. */
+static bool is_tenant(const struct session *of)
 {
-    struct session *of, *oldest = NULL;
-    int of_token = 0;
+    return of->actor.role == ROLE_WORKSPACE;
+}
+
+static void make_room(struct sessions *s, const char *digest, bool tenant)
+{
+    struct session *of, *oldest = NULL, *oldest_tenant = NULL;
+    int of_token = 0, tenants = 0;
 
     TAILQ_FOREACH(of, &s->all, link)
     {
+        if (is_tenant(of)) {
+            tenants++;
+            oldest_tenant = oldest_tenant ? oldest_tenant : of;
+        }
         if (!*digest || strcmp(of->digest, digest) != 0)
             continue;
         of_token++;
@@ -105,8 +115,10 @@ static void make_room(struct sessions *s, const char *digest)
     }
     if (of_token >= SESSIONS_OF_TOKEN_MAX)
         sessions_end(s, oldest);
+    else if (tenant && tenants >= SESSIONS_OF_TENANTS_MAX)
+        sessions_end(s, oldest_tenant);
     else if (s->count >= SESSIONS_MAX)
-        sessions_end(s, TAILQ_FIRST(&s->all));
+        sessions_end(s, oldest_tenant ? oldest_tenant : TAILQ_FIRST(&s->all));
 }
 
 struct session *sessions_begin(struct sessions *s, const char *digest,
@@ -115,7 +127,7 @@ struct session *sessions_begin(struct sessions *s, const char *digest,
 {
     struct session *of = gr_alloc(sizeof *of);
 
-    make_room(s, digest);
+    make_room(s, digest, actor->role == ROLE_WORKSPACE);
     draw(id);
     draw(of->csrf);
     token_digest(id, SESSION_ID_BYTES, of->id_digest);

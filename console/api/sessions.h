@@ -5,8 +5,8 @@
  * start of the console ends the sessions, and no backup has them. Of an id, and of the secret of a
  * link, only the SHA-256 is kept.
  *
- * Limits: 256 sessions, 20 of one token, 16 links. The one that was not used for the longest time ends when
- * another begins. A session ends after 2 hours without a request, and after 12 hours. */
+ * Limits: 256 sessions, 20 of one token, 128 of tokens of workspaces, 16 links. When another begins, the one
+ * that was not used for the longest time ends; one of a workspace before all others. A session ends after 2 hours without a request, and after 12 hours. */
 #ifndef CONSOLE_SESSIONS_H
 #define CONSOLE_SESSIONS_H
 
@@ -16,6 +16,7 @@
 enum {
     SESSIONS_MAX = 256,
     SESSIONS_OF_TOKEN_MAX = 20,
+    SESSIONS_OF_TENANTS_MAX = SESSIONS_MAX / 2,
     SESSION_IDLE_MS = 2 * 3600 * 1000,
     SESSION_LIFE_MS = 12 * 3600 * 1000,
     LINKS_MAX = 16,

@@ -79,6 +79,31 @@ static void test_the_number_is_bounded(void **state)
     sessions_close(s);
 }
 
+static void test_customers_do_not_end_the_sessions_of_operators(void **state)
+{
+    static const struct api_actor customer = {
+        .name = "token acme", .owner = "tok_2", .role = ROLE_WORKSPACE};
+    struct sessions *s = sessions_open();
+    char ours[SESSION_ID_BYTES + 1], id[SESSION_ID_BYTES + 1], digest[16];
+
+    (void)state;
+    sessions_begin(s, "ours", true, &ops, 1, ours);
+    for (int i = 0; i < 2 * SESSIONS_MAX; i++) {
+        snprintf(digest, sizeof digest, "c%d", i);
+        sessions_begin(s, digest, true, &customer, 2, id);
+    }
+    drop_ended(s, 2, 2 * SESSIONS_MAX - SESSIONS_OF_TENANTS_MAX);
+    assert_non_null(sessions_find(s, id, 2));
+    /* And operators have all the space, if they need it. */
+    for (int i = 1; i < SESSIONS_MAX; i++) {
+        snprintf(digest, sizeof digest, "o%d", i);
+        sessions_begin(s, digest, true, &ops, 3, id);
+    }
+    drop_ended(s, 3, SESSIONS_OF_TENANTS_MAX);
+    assert_non_null(sessions_find(s, ours, 3));
+    sessions_close(s);
+}
+
 static void test_a_link_works_once(void **state)
 {
     struct sessions *s = sessions_open();
@@ -133,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_session_ends),
         cmocka_unit_test(test_the_number_is_bounded),
+        cmocka_unit_test(test_customers_do_not_end_the_sessions_of_operators),
         cmocka_unit_test(test_a_link_works_once),
         cmocka_unit_test(test_cookies),
     };

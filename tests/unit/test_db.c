@@ -743,6 +743,42 @@ a_wal_that_is_found_is_copied_before_anything_is_written(void **state)
     db_close(db);
 }
 
+/* ---- erasing ---- */
+
+/* Rows of one to 40 pages, read into the cache and deleted: nothing of them stays in the files. */
+static void a_scrub_overwrites_every_unused_page(void **state)
+{
+    struct db *db = db_open(file, &schema);
+    stmt *put = db_prepare(db, "INSERT INTO t(v) VALUES(replace(hex(zeroblob("
+                               "?1 * 300)), '0', 'mark3r'))");
+    stmt *read = db_prepare(db, "SELECT sum(length(v)) FROM t");
+    stmt *drop = db_prepare(db, "DELETE FROM t");
+
+    (void)state;
+    for (int pages = 1; pages <= 40; pages++) {
+        bool done = false;
+
+        db_begin(db);
+        bind_i64(put, 1, pages);
+        db_run(db, put);
+        assert_int_equal(db_commit(db), GR_OK);
+        assert_true(db_number(db, read, 0) > 0);
+        db_begin(db);
+        db_run(db, drop);
+        assert_int_equal(db_commit(db), GR_OK);
+        for (int turn = 0; !done; turn++) {
+            assert_true(turn < 1000);
+            db_begin(db);
+            done = db_scrub(db);
+            assert_int_equal(db_commit(db), GR_OK);
+            db_tidy(db);
+        }
+        sh("! grep -q mark3r %s %s-wal", file, file);
+        db_exec(db, "PRAGMA secure_delete = FAST");
+    }
+    db_close(db);
+}
+
 /* ---- what was committed survives kill -9 ---- */
 
 static void a_kill_loses_no_committed_row(void **state)
@@ -1082,6 +1118,7 @@ int main(void)
         T(a_failing_checkpoint_is_logged),
         T(a_checkpoint_whose_fsync_fails_ends_the_process),
         T(a_wal_that_is_found_is_copied_before_anything_is_written),
+        T(a_scrub_overwrites_every_unused_page),
         T(a_kill_loses_no_committed_row),
         T(values_survive_a_round_trip),
         T(a_backup_during_writes_is_complete),
