@@ -22,7 +22,7 @@ static const char policy[] =
 /* The first segment of the address of each page; router.js knows the rest. */
 static const char *const pages[] = {
     "",        "sign-in", "events", "dead-letters", "endpoints", "workspaces",
-    "rejects", "alerts",  "jobs",   "audit",        "tokens"};
+    "rejects", "alerts",  "jobs",   "audit",        "tokens",    "system"};
 
 /* The path of a hostile request may be empty, or not begin with a slash. */
 static bool is_page(const char *path)

@@ -971,6 +971,7 @@ json_t *relays_status(void *self, json_t *args, char why[200])
         const struct relay_run *r = &o->relays.items[i];
         json_t *row = figures_json(&r->figures, o->daemon.loop.mono_ms);
 
+        json_object_set_new(row, "process", json_string(o->daemon.name));
         json_object_set_new(row, "relay", json_string(r->name));
         json_object_set_new(row, "set_aside",
                             json_integer((json_int_t)r->aside_count));

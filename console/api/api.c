@@ -17,7 +17,9 @@
 
 enum {
     REPLY_MS = 5 * 1000,  /* a process's reply to one question … */
-    LATER_MS = 60 * 1000, /* … and when it comes after long work */
+    LATER_MS = 60 * 1000, /* … when it comes after long work, … */
+    BRIEF_MS =
+        1500, /* … and when a process that hangs is part of the response */
     GUESS_EVERY_US = 100 * 1000,
     OPEN_MAX = 96, /* of WEB_CONNECTIONS_MAX: others remain free */
 };
@@ -87,6 +89,12 @@ void api_ask(struct api_request *r, const char *process,
 {
     ask(r, process, command, args,
         command->flags & COMMAND_LATER ? LATER_MS : REPLY_MS, false);
+}
+
+void api_ask_briefly(struct api_request *r, const char *process,
+                     const struct command_spec *command)
+{
+    ask(r, process, command, NULL, BRIEF_MS, false);
 }
 
 void api_ask_waiting(struct api_request *r, const char *process,
@@ -357,6 +365,9 @@ static api_step *step_of(const struct command_spec *c)
         {&command_job, job_read},
         {&command_job_cancel, job_cancel},
         {&command_replays, replays_make},
+        {&command_processes, process_list},
+        {&command_process, process_read},
+        {&command_relays, relay_list},
         {&command_pull_take, pull_take},
         {&command_pull_ack, pull_end},
         {&command_pull_retry, pull_end},

@@ -70,6 +70,9 @@ struct api {
  * asked has ended. The time limit follows from the command. */
 void api_ask(struct api_request *r, const char *process,
              const struct command_spec *command, json_t *args);
+/* The same without arguments, for 1.5 s: a process that does not respond is no error then. */
+void api_ask_briefly(struct api_request *r, const char *process,
+                     const struct command_spec *command);
 /* The same with a time limit, for a process that may keep the request open: it uses none of the
  * connections of other requests, and ends when its client has gone. */
 void api_ask_waiting(struct api_request *r, const char *process,
@@ -143,6 +146,7 @@ void waiting_leave(struct api_request *r);
 api_step reject_list, reject_read, audit_list;         /* list_commands.c */
 api_step event_read, attempt_read;                     /* event_read.c */
 api_step job_list, job_read, job_cancel, replays_make; /* job_commands.c */
+api_step process_list, process_read, relay_list;       /* process_commands.c */
 api_step event_payload, event_resend, endpoint_test, stats_read,
     audit_verify_all;         /* their own */
 api_step pull_take, pull_end; /* pull.c */

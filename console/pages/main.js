@@ -18,6 +18,8 @@ import * as rejects from "./page_rejects.js";
 import * as alerts from "./page_alerts.js";
 import * as jobs from "./page_jobs.js";
 import * as audit from "./page_audit.js";
+import * as system from "./page_system.js";
+import * as oneProcess from "./page_process.js";
 import * as tokens from "./page_tokens.js";
 import * as signInPage from "./page_sign_in.js";
 
@@ -36,13 +38,15 @@ route("/rejects", rejects);
 route("/rejects/:id", rejects);
 route("/alerts", alerts);
 route("/jobs", jobs);
+route("/system", system);
+route("/system/:process", oneProcess);
 route("/audit", audit);
 route("/tokens", tokens);
 
 const NAV = [["/", "Overview", overview], ["/events", "Events", events],
   ["/dead-letters", "Dead letters", deadLetters], ["/endpoints", "Endpoints", endpoints],
   ["/workspaces", "Workspaces", workspaces], ["/rejects", "Refused requests", rejects], ["/alerts", "Alerts", alerts],
-  ["/jobs", "Jobs", jobs], ["/audit", "Audit", audit], ["/tokens", "Tokens", tokens]];
+  ["/jobs", "Jobs", jobs], ["/system", "System", system], ["/audit", "Audit", audit], ["/tokens", "Tokens", tokens]];
 
 // `needs`: what one must be permitted to do. `tenant`: also for the token of a workspace.
 const isFor = (page) => (isTenant() ? page.tenant : !page.needs || may(page.needs));

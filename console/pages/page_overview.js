@@ -110,7 +110,7 @@ export function show(place, context) {
     const known = { alerts: alerts.value ?? { items: [] }, endpoints: endpoints.value ?? { items: [] } };
     if (lost && lost.reason.code !== "unreachable") {
       const list = troubles(known.alerts, known.endpoints, now);
-      list.unshift({ look: "bad", word: "away", what: lost.reason.message });
+      list.unshift({ look: "bad", word: "away", what: lost.reason.message, href: "/system" });
       renderWrong(list, known.endpoints);
     } else if (!lost) renderWrong(troubles(known.alerts, known.endpoints, now), known.endpoints);
     else if (!wrong.querySelector("li, p")) replace(wrong, h("h2", null, "What is wrong now"), failed(lost.reason));

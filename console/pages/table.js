@@ -17,6 +17,15 @@ export function table(items, { columns, key, label }) {
   return element;
 }
 
+// Calls draw(), which fills `to` anew; the row that had the focus has it afterwards, too.
+export function keepFocus(to, draw) {
+  const at = document.activeElement;
+  const row = to.contains(at) && at.closest("[data-key]");
+  draw();
+  const now = row && [...to.querySelectorAll("[data-key]")].find((r) => r.dataset.key === row.dataset.key);
+  if (now) (at === row ? now : now.querySelector("a, button") ?? now).focus({ preventScroll: true });
+}
+
 // A list of the API, page by page. read(cursor) → {items, next_cursor}. Returns {reload(), refresh()}: `refresh`
 // keeps what is shown until the new rows are there.
 export function list(to, { columns, key, label, read, none }) {

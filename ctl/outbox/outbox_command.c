@@ -218,8 +218,7 @@ static const struct column columns[] = {
     {0}};
 
 /* Adds the relays of a process, or the one that is named. */
-static void add_relays(struct ctl *c, json_t *all, const char *process,
-                       json_t *reply)
+static void add_relays(struct ctl *c, json_t *all, json_t *reply)
 {
     const char *name = c->parsed.args[0];
     json_t *row;
@@ -227,10 +226,8 @@ static void add_relays(struct ctl *c, json_t *all, const char *process,
 
     json_array_foreach(json_object_get(reply, "relays"), i, row)
     {
-        if (name && strcmp(text_of(row, "relay"), name) != 0)
-            continue;
-        json_object_set_new(row, "process", json_string(process));
-        json_array_append(all, row);
+        if (!name || strcmp(text_of(row, "relay"), name) == 0)
+            json_array_append(all, row);
     }
 }
 
@@ -251,7 +248,7 @@ int run_outbox_status(struct ctl *c)
                     why);
         if (!reply)
             code = complain_away(c, p.names[i], why);
-        add_relays(c, all, p.names[i], reply);
+        add_relays(c, all, reply);
         json_decref(reply);
     }
     processes_fini(&p);

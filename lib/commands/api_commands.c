@@ -214,6 +214,56 @@ const struct command_spec command_audit_verify_all = {
     .routes = {{"GET", "/audit/verify"}},
 };
 
+/* ---- processes ---- */
+
+static const struct value process_fields[] = {
+    TEXT("process", "its name"),
+    TEXT("kind", "its program: `ingress`, `outbox`, `sequencer`, `deliverer`, "
+                 "`dlqd` or `console`"),
+    BOOL("up", "whether it responds"),
+    BOOL("ready", "whether it can do its work"),
+    TEXT("state", "what it does, or what prevents it, in a few words"),
+    TEXT("version", "its version of Grapnel; null: unknown",
+         .flags = VALUE_NULL),
+    INTEGER("pid", "its number in the operating system; null: unknown",
+            .flags = VALUE_NULL),
+    TIME("started_at", "when it started; null: unknown", .flags = VALUE_NULL),
+    INTEGER("waiting",
+            "messages that other processes do not have yet; null: unknown",
+            .flags = VALUE_NULL),
+    OBJECT("store", store_fields, "its database; null: unknown",
+           .flags = VALUE_NULL),
+    LIST("problems", &value_text, "what is wrong and what to do, in sentences"),
+    {0}};
+static const struct value process_value = OBJECT("process", process_fields, "");
+static const struct value processes_fields[] = {
+    LIST("processes", &process_value, "those of a kind together"), {0}};
+const struct command_spec command_processes = {
+    .name = "processes",
+    .process = "api",
+    .help = "Lists the processes with their state and database: each that has "
+            "a socket in `run_dir`, and those that are needed and do not run.",
+    .reply = OBJECT("reply", processes_fields, ""),
+    .role = ROLE_VIEWER,
+    .routes = {{"GET", "/processes"}},
+    .rows = "processes",
+};
+
+static const struct value process_args[] = {
+    TEXT("process", "its name, such as `deliverer-1`", .min = 1,
+         .max = NAME_MAX_BYTES, .flags = VALUE_REQUIRED),
+    {0}};
+const struct command_spec command_process = {
+    .name = "process",
+    .process = "api",
+    .help = "Shows one process: its database, its links, its metrics, and "
+            "endpoints in trouble.",
+    .args = process_args,
+    .reply = OBJECT("reply", status_reply, ""),
+    .role = ROLE_VIEWER,
+    .routes = {{"GET", "/processes/{process}"}},
+};
+
 /* ---- replays ---- */
 
 static const struct value job_item = OBJECT("job", job_fields, "a job");
@@ -234,8 +284,7 @@ const struct command_spec command_replays = {
 };
 
 const struct command_spec *const api_commands[] = {
-    &command_endpoint_test, &command_stats_read,
-    &command_event_read,    &command_payload,
-    &command_attempt,       &command_stream,
-    &command_audit_list,    &command_audit_verify_all,
-    &command_replays,       NULL};
+    &command_endpoint_test, &command_stats_read,       &command_event_read,
+    &command_payload,       &command_attempt,          &command_stream,
+    &command_audit_list,    &command_audit_verify_all, &command_processes,
+    &command_process,       &command_replays,          NULL};

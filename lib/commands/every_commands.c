@@ -21,11 +21,19 @@ const struct command_spec command_ping = {
 
 /* ---- status ---- */
 
-static const struct value store_fields[] = {
+const struct value store_fields[] = {
     TEXT("path", "the file"),
     INTEGER("bytes", "its size, with the write-ahead log"),
     INTEGER("free_bytes", "free space of its disk, and in the file"),
+    INTEGER("wal_bytes", "of `bytes`, the write-ahead log"),
     INTEGER("schema_version", "of its tables"),
+    NUMBER("commit_ms",
+           "how long the last commit took, with fsync; null: there was none",
+           .flags = VALUE_NULL),
+    NUMBER("checkpoint_ms",
+           "how long it took to copy the write-ahead log into the file the "
+           "last time; null: it was not done since the start",
+           .flags = VALUE_NULL),
     {0}};
 
 static const char *const directions[] = {"out", "in", NULL};
@@ -99,7 +107,7 @@ static const struct value grant_fields[] = {
     {0}};
 static const struct value grant_value = OBJECT("grant", grant_fields, "");
 
-static const struct value status_reply[] = {
+const struct value status_reply[] = {
     PROCESS_FIELDS,
     TEXT("kind", "its program: `ingress`, `sequencer`, `deliverer`, `dlqd` or "
                  "`console`"),
@@ -145,6 +153,10 @@ static const struct value health_reply[] = {
     BOOL("ready", "true: it can do its work"),
     TEXT("state", "what it does, or what prevents it, in a few words"),
     INTEGER("waiting", "messages that other processes do not have yet"),
+    TEXT("kind", "its program, such as `deliverer`"),
+    TIME("started_at", "when it started"),
+    OBJECT("store", store_fields, "its database"),
+    LIST("problems", &value_text, "what is wrong, in sentences"),
     {0}};
 const struct command_spec command_health = {
     .name = "health",

@@ -126,8 +126,8 @@ extern const char *const breaker_states[];
 /* act_commands.c */
 extern const struct value audit_row[], audit_restore, audit_finding;
 
-/* every_commands.c: a job */
-extern const struct value job_fields[];
+/* every_commands.c: a job, the reply to `status`, a database */
+extern const struct value job_fields[], status_reply[], store_fields[];
 /* ingress_commands.c: what a replay takes */
 extern const struct value replay_args[];
 

@@ -169,17 +169,14 @@ static json_t *on_status(void *self, json_t *args, char why[200])
     (void)why;
     daemon_measure(d);
     rfc3339(at, d->started_ms);
-    out = json_pack(
-        "{s:s,s:s,s:s,s:i,s:s,s:I,s:{s:s,s:I,s:I,s:i},s:o,s:o,s:o,s:o}",
-        "process", d->name, "kind", d->plan->process, "version",
-        GRAPNEL_VERSION, "pid", (int)getpid(), "started_at", at, "uptime_ms",
-        (json_int_t)(now_ms() - d->started_ms), "store", "path", db_path(d->db),
-        "bytes", (json_int_t)db_size_bytes(d->db), "free_bytes",
-        (json_int_t)db_free_bytes(d->db), "schema_version",
-        d->plan->schema->count, "links", links_json(d), "metrics",
-        metrics_json(d->metrics), "rates",
-        metrics_rates_json(d->metrics, d->loop.mono_ms), "series",
-        metrics_series_json(d->metrics));
+    out = json_pack("{s:s,s:s,s:s,s:i,s:s,s:I,s:o,s:o,s:o,s:o,s:o}", "process",
+                    d->name, "kind", d->plan->process, "version",
+                    GRAPNEL_VERSION, "pid", (int)getpid(), "started_at", at,
+                    "uptime_ms", (json_int_t)(now_ms() - d->started_ms),
+                    "store", daemon_health_store(d), "links", links_json(d),
+                    "metrics", metrics_json(d->metrics), "rates",
+                    metrics_rates_json(d->metrics, d->loop.mono_ms), "series",
+                    metrics_series_json(d->metrics));
     if (out && d->plan->status)
         d->plan->status(d->plan->self, out);
     return out;
@@ -530,8 +527,10 @@ static void after_commit(void *self)
     d->wait_ms = loop_sooner(d->wait_ms, links_flush(d->links));
     acts_flush(d->acts);
     control_flush(d->control);
-    if (d->loop.commit_us >= 0)
+    if (d->loop.commit_us >= 0) {
         series_observe(d->commits, d->loop.commit_us);
+        d->commit_us = d->loop.commit_us;
+    }
     d->wait_ms = loop_sooner(d->wait_ms,
                              metrics_flush(d->metrics, d->loop.mono_ms));
     d->wait_ms = loop_sooner(d->wait_ms, daemon_health_turn(d));
@@ -692,6 +691,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     refuse_unfinished_restore(d->settings->state_dir);
     d->epoch = random_id();
     d->started_ms = now_ms();
+    d->commit_us = -1;
     open_db(d);
     retention_open(&d->retention, d->db, d->started_ms);
     d->mailbox = mailbox_open(d->settings->run_dir, d->name);

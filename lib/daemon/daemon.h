@@ -105,8 +105,9 @@ struct daemon {
     /* daemon.c's own. */
     char *backup_path;
     struct series *commits; /* the histogram of commit times */
-    int full_turns;         /* rolled back while stopping */
-    int64_t full_ms;        /* mono: the last that was rolled back; 0: none */
+    int64_t commit_us; /* how long the last commit took; -1: there was none */
+    int full_turns;    /* rolled back while stopping */
+    int64_t full_ms;   /* mono: the last that was rolled back; 0: none */
     int wait_ms;
 };
 

@@ -13,8 +13,9 @@ struct copier {
     pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t wake, done;
     bool requested, copying, stop;
-    int copied; /* pages of the present WAL that are in the file */
-    int seen;   /* pages of the WAL at the last question */
+    int copied;      /* pages of the present WAL that are in the file */
+    int seen;        /* pages of the WAL at the last question */
+    int64_t took_us; /* the last copy; -1: there was none */
     /* Used by the thread only. */
     int64_t warned_ms; /* mono; 0: never */
 };
@@ -84,6 +85,7 @@ static void *copier_main(void *arg)
 {
     struct copier *c = arg;
     sqlite3 *h = open_beside(c->path);
+    int64_t begun_us;
     int copied;
 
     pthread_mutex_lock(&c->lock);
@@ -95,8 +97,10 @@ static void *copier_main(void *arg)
         c->requested = false;
         c->copying = true;
         pthread_mutex_unlock(&c->lock);
+        begun_us = mono_us();
         copied = copy(c, h);
         pthread_mutex_lock(&c->lock);
+        c->took_us = mono_us() - begun_us;
         c->copied = copied < c->seen ? copied : c->seen;
         c->copying = false;
         pthread_cond_signal(&c->done);
@@ -111,6 +115,7 @@ struct copier *copier_open(const char *path)
     struct copier *c = gr_alloc(sizeof *c);
 
     c->path = gr_strdup(path);
+    c->took_us = -1;
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->wake, NULL);
     pthread_cond_init(&c->done, NULL);
@@ -164,4 +169,21 @@ int copier_rest(struct copier *c, int wal_pages)
     rest = c->requested || c->copying ? -1 : wal_pages - c->copied;
     pthread_mutex_unlock(&c->lock);
     return rest;
+}
+
+int64_t copier_took_us(struct copier *c)
+{
+    int64_t us;
+
+    pthread_mutex_lock(&c->lock);
+    us = c->took_us;
+    pthread_mutex_unlock(&c->lock);
+    return us;
+}
+
+void copier_note(struct copier *c, int64_t took_us)
+{
+    pthread_mutex_lock(&c->lock);
+    c->took_us = took_us;
+    pthread_mutex_unlock(&c->lock);
 }

@@ -4,6 +4,7 @@
 #define STORE_COPIER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct copier;
 
@@ -22,5 +23,10 @@ void copier_pause(struct copier *c);
 /* Of so many pages in the WAL, the number that are not in the file yet; -1: it is copying.
  * Ask after every commit: fewer pages than before mean that the WAL was restarted. */
 int copier_rest(struct copier *c, int wal_pages);
+
+/* How long the last copy took, of the thread or as noted; -1: there was none. */
+int64_t copier_took_us(struct copier *c);
+/* The caller has copied the WAL itself. */
+void copier_note(struct copier *c, int64_t took_us);
 
 #endif

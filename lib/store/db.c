@@ -135,6 +135,7 @@ static int on_wal(void *arg, sqlite3 *h, const char *name, int pages)
  * it; it does not wait for the reader. */
 static bool wal_begin_anew(struct db *db)
 {
+    int64_t begun_us = mono_us();
     int rc;
 
     sqlite3_busy_timeout(db->h, 0);
@@ -143,6 +144,8 @@ static bool wal_begin_anew(struct db *db)
     sqlite3_busy_timeout(db->h, DB_BUSY_MS);
     copier_check(db->path, rc);
     db->wal_held = rc == SQLITE_OK ? 0 : db->wal_pages;
+    if (rc == SQLITE_OK && db->copier)
+        copier_note(db->copier, mono_us() - begun_us);
     return rc == SQLITE_OK;
 }
 
@@ -737,16 +740,26 @@ bool db_over_share(struct db *db, int part)
            used > (used + db_free_bytes(db)) / part;
 }
 
-int64_t db_size_bytes(const struct db *db)
+int64_t db_wal_bytes(const struct db *db)
 {
     char *wal = gr_printf("%s-wal", db->path);
-    struct stat file, log;
-    int64_t n = stat(db->path, &file) == 0 ? file.st_size : 0;
+    struct stat log;
+    int64_t n = stat(wal, &log) == 0 ? log.st_size : 0;
 
-    if (stat(wal, &log) == 0)
-        n += log.st_size;
     free(wal);
     return n;
+}
+
+int64_t db_size_bytes(const struct db *db)
+{
+    struct stat file;
+
+    return (stat(db->path, &file) == 0 ? file.st_size : 0) + db_wal_bytes(db);
+}
+
+int64_t db_checkpoint_us(const struct db *db)
+{
+    return copier_took_us(db->copier);
 }
 
 /* ---- backups ---- */

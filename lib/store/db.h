@@ -110,6 +110,10 @@ int64_t db_used_bytes(struct db *db);
  * deletion. */
 bool db_over_share(struct db *db, int part);
 int64_t db_size_bytes(const struct db *db); /* with its WAL */
+/* The size of the -wal file, which is reused and only seldom shrinks. */
+int64_t db_wal_bytes(const struct db *db);
+/* How long it took to copy from the WAL into the file the last time; -1: it was not done yet. */
+int64_t db_checkpoint_us(const struct db *db);
 
 /* Inside a transaction: from now on rows that are deleted or changed are overwritten with zeros at
  * once, until db_scrub() has ended. (At other times only where that costs no write.) */

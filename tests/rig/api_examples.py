@@ -287,6 +287,7 @@ READS = {
     "GET /dead-letters/{id}": lambda p: {"id": p.dead_letter()},
     "GET /rejects/{id}": lambda p: {"id": p.reject()},
     "GET /jobs/{id}": lambda p: {"id": p.job()},
+    "GET /processes/{process}": lambda p: {"process": "deliverer-1"},
     "GET /series": lambda p: {"names": "accepted"},
 }
 
