@@ -3,7 +3,7 @@ import { changes, isTenant, may, readSession, signedIn, signOut } from "./api.js
 import { add, h, replace } from "./dom.js";
 import { help, startKeyboard } from "./keyboard.js";
 import { go, href, route, show, startRouter } from "./router.js";
-import { empty, failed } from "./states.js";
+import { alone, failed } from "./states.js";
 import { clockOf, zone } from "./time.js";
 import * as overview from "./page_overview.js";
 import * as events from "./page_events.js";
@@ -66,7 +66,7 @@ function drawNav() {
   const s = signedIn();
   replace(who, h("span", { class: "name" }, s.name, h("br"), h("span", { class: "soft" },
     s.workspace ? `workspace ${s.workspace}` : s.role, ` · ${zone()}`)),
-  h("span", { class: "row" }, h("button", { class: "plain small", onclick: help, title: "keys (?)", "aria-label": "keyboard" }, "Keys"),
+  h("span", { class: "row" }, h("button", { class: "plain small", onclick: help, title: "keys of the keyboard (?)" }, "Keys"),
     h("button", { class: "plain small", onclick: leave }, "Sign out")));
 }
 
@@ -103,19 +103,19 @@ function showPage(page, context) {
   scrollTo(0, 0);
   if (page && !isFor(page)) {
     document.title = "Not for you · Grapnel";
-    replace(place, empty("This page needs another role", h("p", null, "Sign out, and sign in with a token that has it. ", h("a", { href: "/events" }, "Go to the events"))));
+    replace(place, alone("This page needs another role", h("p", null, "Sign out, and sign in with a token that has it. ", h("a", { href: "/events" }, "Go to the events"))));
     return;
   }
   if (!page) {
     document.title = "Not found · Grapnel";
-    replace(place, empty("There is no such page", h("p", null, h("a", { href: "/" }, "Go to the overview"))));
+    replace(place, alone("There is no such page", h("p", null, h("a", { href: "/" }, "Go to the overview"))));
     return;
   }
   document.title = `${page.title(context.params)} · Grapnel`;
   try {
     page.show(place, context);
   } catch (e) {
-    replace(place, failed(e, show));
+    replace(place, failed(e, show, true));
   }
 }
 
@@ -139,5 +139,5 @@ try {
   await readSession();
   startRouter(showPage);
 } catch (e) {
-  replace(document.body, failed(e, () => location.reload()));
+  replace(document.body, failed(e, () => location.reload(), true));
 }

@@ -8,6 +8,9 @@ export function skeleton(lines = 6) {
 
 export const empty = (title, ...what) => h("div", { class: "state" }, h("h2", null, title), what);
 
+// The same as a whole page.
+export const alone = (title, ...what) => h("div", { class: "state" }, h("h1", null, title), what);
+
 const NEXT = {
   process_unavailable: "Start it, then try again. `grapnel status` shows which processes run.",
   process_timeout: "It may be busy, or stopped. `grapnel status` shows the processes.",
@@ -16,9 +19,10 @@ const NEXT = {
   rate_limited: "Wait, then try again.",
 };
 
-export function failed(error, again) {
+// `page`: it stands for a whole page, so its heading is that of the page.
+export function failed(error, again, page) {
   return h("div", { class: "state", role: "alert" },
-    h("h2", null, error.status === 404 ? "There is no such thing" : "This could not be read"),
+    h(page ? "h1" : "h2", null, error.status === 404 ? "There is no such thing" : "This could not be read"),
     h("p", null, error.message),
     NEXT[error.code] && h("p", { class: "soft" }, NEXT[error.code]),
     error.request && h("p", { class: "soft small mono" }, error.request),
@@ -36,7 +40,8 @@ export async function load(to, read, render, lines) {
   } catch (e) {
     clearTimeout(timer);
     if (e.name === "AbortError" || e.status === 401) return false;
-    replace(to, failed(e, () => load(to, read, render, lines)));
+    to.replaceChildren();
+    replace(to, failed(e, () => load(to, read, render, lines), !document.querySelector("h1")));
     return false;
   }
 }
@@ -51,7 +56,7 @@ export function toast(text) {
 }
 
 export function copy(text, label, what) {
-  return h("button", { type: "button", class: "plain small", "aria-label": `copy ${what || "it"}`, onclick: async () => {
+  return h("button", { type: "button", class: "plain small", "aria-label": `${label || "copy"} ${what || ""}`, onclick: async () => {
     try {
       await navigator.clipboard.writeText(text);
       toast("Copied.");
@@ -64,7 +69,7 @@ export function copy(text, label, what) {
 // A curl command for the same request, with a token of the reader's.
 export const curl = (path, method = "GET") => copy(
   `curl -s ${method === "GET" ? "" : `-X ${method} `}-H "Authorization: Bearer $TOKEN" '${location.origin}/api/v1${path.replaceAll("'", "%27")}'`,
-  "copy curl", "a curl command");
+  "copy curl", "command");
 
 const LOOK = {
   good: ["done", "delivered", "active", "recovered", "resolved", "filled", "closed"],
