@@ -40,6 +40,8 @@ void settings_keep_start_values(struct settings *running,
 
 /* The word in the file, such as "hmac-sha256". */
 const char *settings_scheme_name(enum scheme scheme);
+/* Appends the outcomes as the file names them: "network, 408, 5xx". */
+void settings_retry_on(const struct retry_on *r, struct buf *out);
 /* Prints the effective configuration as YAML with comments, secrets as "…". */
 void settings_print(const struct settings *s, struct buf *out);
 /* Writes docs/CONFIGURATION.md, from the same tables. */

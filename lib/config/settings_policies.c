@@ -1,5 +1,6 @@
 /* settings_policies: the section `retry_policies`, the policies that are built in, and the
  * kinds of values that they have. The keys are in endpoint_settings.h. */
+#include "config.h"
 #include "settings_types.h"
 #include <ctype.h>
 #include <string.h>
@@ -207,7 +208,7 @@ static void read_retry_on(const struct conf_value *v, const struct conf_key *k,
 
 static void put_range(struct buf *out, int first, int last)
 {
-    const char *comma = out->data[out->len - 1] == '[' ? "" : ", ";
+    const char *comma = !out->len || out->data[out->len - 1] == '[' ? "" : ", ";
 
     if (first % 100 == 0 && last == first + 99)
         buf_printf(out, "%s%dxx", comma, first / 100);
@@ -217,14 +218,10 @@ static void put_range(struct buf *out, int first, int last)
         buf_printf(out, "%s%d-%d", comma, first, last);
 }
 
-static void print_retry_on(struct buf *out, const struct conf_key *k,
-                           const void *target, int indent)
+void settings_retry_on(const struct retry_on *r, struct buf *out)
 {
-    const struct retry_on *r = target;
     int last;
 
-    (void)k, (void)indent;
-    buf_puts(out, " [");
     buf_puts(out, r->network ? "network" : "");
     for (int i = STATUS_MIN; i <= STATUS_MAX; i = last + 1) {
         last = i;
@@ -235,6 +232,14 @@ static void print_retry_on(struct buf *out, const struct conf_key *k,
             last++;
         put_range(out, i, last);
     }
+}
+
+static void print_retry_on(struct buf *out, const struct conf_key *k,
+                           const void *target, int indent)
+{
+    (void)k, (void)indent;
+    buf_puts(out, " [");
+    settings_retry_on(target, out);
     buf_puts(out, "]\n");
 }
 
