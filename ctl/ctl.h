@@ -38,6 +38,8 @@ int run_events(struct ctl *c);
 int run_deliveries(struct ctl *c);
 int run_endpoints(struct ctl *c);
 int run_endpoints_stats(struct ctl *c);
+int run_explain(struct ctl *c);
+int run_endpoints_plan(struct ctl *c);
 int run_endpoints_pause(struct ctl *c);
 int run_endpoints_resume(struct ctl *c);
 int run_endpoints_create(struct ctl *c);

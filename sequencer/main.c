@@ -15,9 +15,11 @@
 #include "commands.h"
 #include "dead_letters.h"
 #include "dispatch.h"
+#include "endpoint_plan.h"
 #include "event_intake.h"
 #include "event_trace.h"
 #include "event_types.h"
+#include "explain.h"
 #include "log.h"
 #include "managed_commands.h"
 #include "measure.h"
@@ -219,6 +221,9 @@ static const struct control_command commands[] = {
     {&command_deliveries, deliveries_search},
     {&command_endpoint, endpoints_show_one},
     {&command_endpoint_stats, endpoints_stats},
+    {&command_endpoint_plan, endpoint_plan},
+    {&command_routing, routing_explain},
+    {&command_event_routing, event_routing_explain},
     {&command_pull_want, endpoints_want},
     {&command_endpoints, endpoints_show},
     {&command_endpoint_pause, endpoints_pause},

@@ -352,6 +352,7 @@ static api_step *step_of(const struct command_spec *c)
     } all[] = {
         {&command_endpoint_test, endpoint_test},
         {&command_stats_read, stats_read},
+        {&command_event_routing, event_routing_read},
         {&command_event_read, event_read},
         {&command_payload, event_payload},
         {&command_resend, event_resend},

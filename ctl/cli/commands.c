@@ -123,6 +123,28 @@ const struct command ctl_commands[] = {
         .run = run_trace,
     },
     {
+        .name = "explain",
+        .args = "[EVENT]",
+        .max = 1,
+        .summary = "say which endpoints get an event, and why others do not",
+        .help =
+            "EVENT is the id of a stored event (evt_…). For each endpoint: "
+            "delivered, what the delivery\nwaits for, why it is dead, or why "
+            "the event was not routed to it. Without EVENT, --source\nand "
+            "--type describe an event that might come. Endpoints are judged by "
+            "their present\nsettings; for a stored event, `changed_since` "
+            "says whether these changed since then.",
+        .examples = "  grapnel explain evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
+                    "--endpoint crm\n"
+                    "  grapnel explain --source plane --type issue.created "
+                    "--workspace acme\n",
+        .options = {{"--endpoint", "GLOB", "only endpoints of this name"},
+                    {"--source", "S", "the source of an event that might come"},
+                    {"--type", "T", "its type"},
+                    {"--workspace", "W", "its workspace (default)"}},
+        .run = run_explain,
+    },
+    {
         .name = "show",
         .args = "EVENT",
         .min = 1,
@@ -221,6 +243,20 @@ const struct command ctl_commands[] = {
                     ".latency_ms.p95\n",
         .options = {{"--period", "D", "from 5m to 1h (the default)"}},
         .run = run_endpoints_stats,
+    },
+    {
+        .name = "endpoints plan",
+        .args = "NAME",
+        .min = 1,
+        .max = 1,
+        .summary = "show the retry plan of an endpoint and who waits on it",
+        .help = "The attempts that its retry policy makes, with their waits, "
+                "and how many open deliveries\nwait for each of them. "
+                "`retry-plan POLICY` shows a policy without a running "
+                "sequencer.",
+        .examples = "  grapnel endpoints plan crm\n"
+                    "  grapnel endpoints plan crm --json | jq .counts\n",
+        .run = run_endpoints_plan,
     },
     {
         .name = "endpoints pause",

@@ -71,6 +71,7 @@ static const struct {
 } arguments[] = {
     {"send", WORDS_SOURCE},
     {"trace", WORDS_EVENT},
+    {"explain", WORDS_EVENT},
     {"show", WORDS_EVENT},
     {"rejects show", WORDS_FREE},
     {"tokens create", WORDS_FREE},
@@ -80,6 +81,7 @@ static const struct {
     {"endpoints pause", WORDS_ENDPOINT},
     {"endpoints resume", WORDS_ENDPOINT},
     {"endpoints test", WORDS_ENDPOINT},
+    {"endpoints plan", WORDS_ENDPOINT},
     {"endpoints stats", WORDS_ENDPOINT},
     {"endpoints create", WORDS_FREE},
     {"endpoints change", WORDS_ENDPOINT},

@@ -201,7 +201,7 @@ int run_retry_plan(struct ctl *c)
     if (!policy)
         return complain(EXIT_REFUSED, "there is no retry policy \"%s\"%s",
                         near.text, conf_near_hint(&near, hint));
-    plan_make(&plan, policy);
+    plan_make(&plan, policy, PLAN_ATTEMPTS_MAX);
     even_policy = *policy;
     even_policy.jitter.full = false;
     even_policy.jitter.part = 0;

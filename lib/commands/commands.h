@@ -42,6 +42,7 @@ extern const struct command_spec command_relays;
 /* sequencer */
 extern const struct command_spec command_event, command_events,
     command_deliveries, command_endpoint, command_endpoint_stats,
+    command_endpoint_plan, command_routing, command_event_routing,
     command_endpoints, command_endpoint_pause, command_endpoint_resume,
     command_endpoint_create, command_endpoint_change, command_endpoint_rotate,
     command_endpoint_delete, command_endpoint_secrets, command_temporary_create,

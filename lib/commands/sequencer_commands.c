@@ -350,6 +350,250 @@ const struct command_spec command_endpoint_stats = {
     .role = ROLE_VIEWER,
 };
 
+/* ---- endpoint_plan ---- */
+
+static const char *const backoff_kinds[] = {"exponential", "fixed", "schedule",
+                                            NULL};
+static const char *const plan_ends[] = {"budget_attempts", "budget_time", NULL};
+static const struct value planned_fields[] = {
+    INTEGER("n", "the number of the attempt, from 1"),
+    INTEGER("wait_ms", "the wait before it, without jitter"),
+    INTEGER("min_ms", "the shortest wait that jitter makes"),
+    INTEGER("max_ms", "the longest one; a `Retry-After` may make it longer"),
+    INTEGER("at_ms", "when it begins, without jitter and if each attempt "
+                     "fails at once: so long after the first one"),
+    {0}};
+static const struct value planned = OBJECT("attempt", planned_fields,
+                                           "one attempt");
+static const struct value placed_fields[] = {
+    TEXT("event_id", "the id of the event"),
+    TEXT("type", "its type"),
+    TEXT("workspace", "its workspace"),
+    CHOICE("status", delivery_statuses, "the state of the delivery"),
+    INTEGER("attempts",
+            "how many attempts of its present budget have ended; a new budget "
+            "begins when it is sent again"),
+    TIME("first_attempt_at",
+         "when the first of them began; null: there is none",
+         .flags = VALUE_NULL),
+    TIME("next_attempt_at",
+         "when the next one is due; null: as soon as possible",
+         .flags = VALUE_NULL),
+    INTEGER("due_after_ms",
+            "the same as a time after the first attempt, without the time for "
+            "which the endpoint was paused, disabled or held; null: as above",
+            .flags = VALUE_NULL),
+    TEXT("policy",
+         "the retry policy that its route or its event chose; null: that of "
+         "the endpoint applies",
+         .flags = VALUE_NULL),
+    {0}};
+static const struct value placed = OBJECT("delivery", placed_fields,
+                                          "one delivery");
+static const struct value place_fields[] = {
+    INTEGER("attempts", "how many attempts of their budget have ended"),
+    INTEGER("deliveries", "how many open deliveries have had so many"),
+    {0}};
+static const struct value place_count = OBJECT("count", place_fields,
+                                               "deliveries");
+static const struct value plan_args[] = {ARG_NAME, ARG_TENANT, {0}};
+static const struct value plan_fields[] = {
+    TEXT("name", "the name of the endpoint"),
+    CHOICE("state", endpoint_states, "as in `endpoint`"),
+    TEXT("policy", "the name of its retry policy"),
+    CHOICE("backoff", backoff_kinds, "how the waits grow"),
+    TEXT("retry_on", "the failures that are retried, as the file names them"),
+    BOOL("respect_retry_after",
+         "whether the header `Retry-After` of a response may lengthen a wait"),
+    INTEGER("max_attempts", "the maximum number of attempts; null: no limit",
+            .flags = VALUE_NULL),
+    INTEGER("max_duration_ms",
+            "the maximum time since the first attempt; null: no limit",
+            .flags = VALUE_NULL),
+    LIST("attempts", &planned, "the attempts of a delivery that always fails",
+         .max = 200),
+    BOOL("attempts_more", "whether there are more than the 200 of `attempts`"),
+    CHOICE("gives_up", plan_ends,
+           "which limit makes it a dead letter after the last of them; null: "
+           "there are more",
+           .flags = VALUE_NULL),
+    LIST("deliveries", &placed,
+         "open deliveries: those with a scheduled attempt first, by its time",
+         .max = 100),
+    LIST("counts", &place_count,
+         "the open deliveries by their attempts, counted up to 1,000 at the "
+         "deliverer and 1,000 that wait in the sequencer"),
+    BOOL("counts_more", "whether there may be more than those"),
+    {0}};
+const struct command_spec command_endpoint_plan = {
+    .name = "endpoint_plan",
+    .process = "sequencer",
+    .help =
+        "Shows the attempts that the retry policy of an endpoint makes, and "
+        "where its open deliveries stand on that plan.",
+    .args = plan_args,
+    .reply = OBJECT("reply", plan_fields, "the plan"),
+    .role = ROLE_VIEWER,
+    .tenant = TENANT_ENDPOINT,
+    .routes = {{"GET", "/endpoints/{name}/plan"}},
+};
+
+/* ---- routing ---- */
+
+static const char *const rule_names[] = {"source", "type", "workspace", "where",
+                                         NULL};
+static const struct value rule_fields[] = {
+    CHOICE("rule", rule_names, "which part of the subscription"),
+    INTEGER("route",
+            "the number of the route of the file that has it, from 1; null: "
+            "the endpoint itself has it",
+            .flags = VALUE_NULL),
+    TEXT("value", "the value of the event; null: `where` looks at several",
+         .flags = VALUE_NULL),
+    LIST("patterns", &value_text,
+         "the first 20 patterns; empty: any value matches", .max = 20),
+    INTEGER("patterns_more", "how many patterns there are beside those"),
+    TEXT("pattern", "the first pattern that matches; null: no pattern does",
+         .flags = VALUE_NULL),
+    BOOL("met",
+         "whether it is met; null: that depends on headers and body, which "
+         "are not known",
+         .flags = VALUE_NULL),
+    {0}};
+static const struct value rule = OBJECT("rule", rule_fields, "one rule");
+#define FIELD_RULES                                                         \
+    LIST("rules", &rule,                                                    \
+         "the rules of the subscription that matches, or of the first ten " \
+         "that do not",                                                     \
+         .max = 40)
+#define ARG_SOME_ENDPOINTS PATTERN("endpoint", "only endpoints of this name")
+#define ARG_AFTER \
+    TEXT("after", "the `next` of the page before", .min = 1, .max = 20)
+static const struct value routing_args[] = {
+    TEXT("source", "the source of the event", .flags = VALUE_REQUIRED, .min = 1,
+         .max = NAME_MAX_BYTES),
+    TEXT("type", "the type of the event", .flags = VALUE_REQUIRED, .min = 1,
+         .max = TEXT_MAX_BYTES),
+    TEXT("workspace", "the workspace of the event; absent: default", .min = 1,
+         .max = TEXT_MAX_BYTES),
+    ARG_SOME_ENDPOINTS,
+    ARG_LIMIT,
+    ARG_AFTER,
+    ARG_TENANT,
+    {0}};
+static const struct value prospective_fields[] = {
+    TEXT("endpoint", "the name of the endpoint"),
+    CHOICE("state", endpoint_states, "as in `endpoint`"),
+    BOOL("subscribed",
+         "whether it would get the event; null: that depends on a condition "
+         "(`where`)",
+         .flags = VALUE_NULL),
+    TEXT("why", "the rule that decides, as a sentence for people"),
+    FIELD_RULES,
+    TEXT("then",
+         "what would become of the delivery now, as a sentence; null: there "
+         "would be none",
+         .flags = VALUE_NULL),
+    INTEGER("halted_lanes", "how many of its lanes a dead letter halts"),
+    TEXT("note",
+         "why no such event can come from this source; null: it may come",
+         .flags = VALUE_NULL),
+    {0}};
+static const struct value prospective = OBJECT("endpoint", prospective_fields,
+                                               "one endpoint");
+static const struct value routing_fields[] = {
+    LIST("endpoints", &prospective, "the endpoints, oldest first"),
+    FIELD_NEXT,
+    {0}};
+const struct command_spec command_routing = {
+    .name = "routing",
+    .process = "sequencer",
+    .help = "Says for each endpoint whether it would get an event with this "
+            "source, type and workspace, and names the rule that decides.",
+    .args = routing_args,
+    .reply = OBJECT("reply", routing_fields, ""),
+    .role = ROLE_VIEWER,
+    .tenant = TENANT_LIST,
+    .routes = {{"GET", "/routing"}},
+    .rows = "endpoints",
+};
+
+/* ---- event_routing ---- */
+
+static const char *const routing_statuses[] = {
+    "waiting", "in_flight", "retrying",   "delivered",
+    "dead",    "abandoned", "not_routed", NULL};
+static const char *const causes[] = {
+    "delivered",       "dead",        "abandoned",    "in_flight",
+    "retry_scheduled", "capacity",    "no_deliverer", "paused",
+    "disabled",        "held",        "off",          "removed",
+    "lane_blocked",    "lane_halted", "breaker_open", "duplicate",
+    "ignored",         "refused",     "buffered",     "split",
+    "not_subscribed",  "not_listed",  "made_later",   "subscribed_later",
+    "condition",       NULL};
+static const struct value event_routing_args[] = {
+    TEXT("id", "the id of the event", .flags = VALUE_REQUIRED, .min = 1,
+         .max = 200),
+    ARG_SOME_ENDPOINTS,
+    ARG_LIMIT,
+    ARG_AFTER,
+    ARG_TENANT,
+    {0}};
+#define ROUTED_FIELDS                                                          \
+    TEXT("endpoint", "the name of the endpoint"),                              \
+        CHOICE("status", routing_statuses,                                     \
+               "the state of its delivery; not_routed: it has none"),          \
+        CHOICE("cause", causes,                                                \
+               "what that is due to. in_flight: its deliverer has it; "        \
+               "capacity: it is due, and waits for the end of others; "        \
+               "breaker_open: only in HTTP; not_listed: its sender chose "     \
+               "other endpoints; condition: a condition on data that is no "   \
+               "longer stored decided"),                                       \
+        TEXT("why", "the same as a sentence for people"),                      \
+        BOOL("routed", "whether the event was routed to it"),                  \
+        BOOL("changed_since",                                                  \
+             "whether the settings by which `why` judges have changed after "  \
+             "the event was routed: then it may have been otherwise"),         \
+        FIELD_RULES,                                                           \
+        TIME("since", "since when it is so; null: not known",                  \
+             .flags = VALUE_NULL),                                             \
+        TIME("until", "when the next attempt is due; null: not known",         \
+             .flags = VALUE_NULL),                                             \
+        TEXT("event_id",                                                       \
+             "the event that it waits for, or is a duplicate of; null: there " \
+             "is none",                                                        \
+             .flags = VALUE_NULL),                                             \
+        TEXT("dead_letter_id",                                                 \
+             "the dead letter that it is, or that halts its lane; null: "      \
+             "there is none",                                                  \
+             .flags = VALUE_NULL),                                             \
+        TEXT("deliverer",                                                      \
+             "the deliverer that sends to the endpoint; null: there is none, " \
+             "or the delivery has ended",                                      \
+             .flags = VALUE_NULL)
+static const struct value routed_fields[] = {ROUTED_FIELDS, {0}};
+static const struct value routed = OBJECT("endpoint", routed_fields,
+                                          "one endpoint");
+static const struct value event_routing_fields[] = {
+    LIST("endpoints", &routed,
+         "the endpoints, oldest first. One that is removed is listed only if "
+         "it has a delivery, or is asked for by its whole name"),
+    FIELD_NEXT,
+    {0}};
+const struct command_spec command_event_routing = {
+    .name = "event_routing",
+    .process = "sequencer",
+    .help = "Says for each endpoint what became of a stored event: delivered, "
+            "what the delivery waits for, why it is dead, or why the event was "
+            "not routed to it.",
+    .args = event_routing_args,
+    .reply = OBJECT("reply", event_routing_fields, ""),
+    .role = ROLE_VIEWER,
+    .tenant = TENANT_EVENT,
+    .routes = {{"GET", "/events/{id}/routing"}},
+    .rows = "endpoints",
+};
+
 /* ---- endpoints ---- */
 
 static const struct value endpoints_args[] = {
@@ -782,6 +1026,9 @@ const struct command_spec *const sequencer_commands[] = {
     &command_deliveries,
     &command_endpoint,
     &command_endpoint_stats,
+    &command_endpoint_plan,
+    &command_routing,
+    &command_event_routing,
     &command_endpoints,
     &command_endpoint_pause,
     &command_endpoint_resume,

@@ -239,6 +239,12 @@ const size_t *managed_subscribed(struct sequencer *q, struct subject *s,
     return endpoint_index_ask(q->managed->index, s, count);
 }
 
+const struct own_subscription *managed_subscription(const struct sequencer *q,
+                                                    const struct endpoint *e)
+{
+    return endpoint_index_get(q->managed->index, (size_t)(e - q->endpoints));
+}
+
 /* ---- one of them ---- */
 
 bool managed_read(struct sequencer *q, const struct endpoint *e,

@@ -24,6 +24,7 @@
 
 struct subject;
 struct managed;
+struct own_subscription;
 
 #define MANAGED_COLUMNS(F, X) \
     F(i64, id)                \
@@ -63,6 +64,9 @@ void managed_sleep(struct endpoint *e);
 /* The slots of those that are subscribed to an event, ascending; valid until the next call. */
 const size_t *managed_subscribed(struct sequencer *q, struct subject *s,
                                  size_t *count);
+/* Its subscription, valid until it is changed; NULL: it cannot be read. */
+const struct own_subscription *managed_subscription(const struct sequencer *q,
+                                                    const struct endpoint *e);
 size_t managed_count(const struct sequencer *q);
 /* Whether any of them names the source of operational events. */
 bool managed_operational(const struct sequencer *q);

@@ -5,9 +5,9 @@
 
 struct store_lanes {
     struct db *db;
-    stmt *any, *head, *next, *step_up, *after, *range, *set;
-    stmt *halt, *unhalt, *unhalt_all, *halted, *halt_count, *halt_next, *halts,
-        *halt_move;
+    stmt *any, *head, *first, *next, *step_up, *after, *range, *set;
+    stmt *halt, *unhalt, *unhalt_all, *halted, *halting, *halt_count,
+        *halt_next, *halts, *halt_move;
 };
 
 /* The rows of the index deliveries_lane. SQLite uses it only if the query has the condition of the
@@ -25,6 +25,9 @@ struct store_lanes *store_lanes_open(struct db *db)
                             "AND lane = ?2 AND lane_key = ?3 LIMIT 1");
     s->head = db_prepare(db, "SELECT 1 " IN_LANE "AND lane = ?2 AND lane_key = "
                              "?3 AND behind = 0 LIMIT 1");
+    s->first = db_prepare(db,
+                          "SELECT event " IN_LANE "AND lane = ?2 AND lane_key "
+                          "= ?3 AND behind = 0 LIMIT 1");
     s->next = db_prepare(db, "SELECT event, route_order " IN_LANE
                              "AND lane = ?2 AND lane_key = "
                              "?3 AND behind = 1 ORDER BY route_order LIMIT 1");
@@ -49,6 +52,9 @@ struct store_lanes *store_lanes_open(struct db *db)
     s->unhalt_all = db_prepare(db, "DELETE FROM halts WHERE endpoint = ?");
     s->halted = db_prepare(db, "SELECT max(route_order) FROM halts WHERE "
                                "endpoint = ? AND lane = ? AND lane_key = ?");
+    s->halting = db_prepare(
+        db, "SELECT event FROM halts WHERE endpoint = ? AND lane = ? AND "
+            "lane_key = ? ORDER BY route_order DESC LIMIT 1");
     s->halt_count = db_prepare(db,
                                "SELECT count(*) FROM halts WHERE endpoint = ?");
     s->halt_next = db_prepare(
@@ -96,6 +102,29 @@ bool store_lane_any(struct store_lanes *s, int64_t endpoint, struct lane lane)
 bool store_lane_head(struct store_lanes *s, int64_t endpoint, struct lane lane)
 {
     return found(s, s->head, endpoint, lane);
+}
+
+static int64_t event_of(struct store_lanes *s, stmt *q, int64_t endpoint,
+                        struct lane lane)
+{
+    int64_t event;
+
+    bind_i64(q, 1, endpoint);
+    bind_lane(q, 2, lane);
+    event = db_step(s->db, q) ? col_i64(q, 0) : 0;
+    db_done(q);
+    return event;
+}
+
+int64_t store_lane_first(struct store_lanes *s, int64_t endpoint,
+                         struct lane lane)
+{
+    return event_of(s, s->first, endpoint, lane);
+}
+
+int64_t store_halting(struct store_lanes *s, int64_t endpoint, struct lane lane)
+{
+    return event_of(s, s->halting, endpoint, lane);
 }
 
 bool store_lane_next(struct store_lanes *s, int64_t endpoint, struct lane lane,

@@ -15,6 +15,9 @@ void store_lanes_close(struct store_lanes *s);
 bool store_lane_any(struct store_lanes *s, int64_t endpoint, struct lane lane);
 /* It has a head: a delivery that is not behind another. */
 bool store_lane_head(struct store_lanes *s, int64_t endpoint, struct lane lane);
+/* The event of the head; 0: there is none. */
+int64_t store_lane_first(struct store_lanes *s, int64_t endpoint,
+                         struct lane lane);
 /* The first of the deliveries behind; false: there is none. */
 bool store_lane_next(struct store_lanes *s, int64_t endpoint, struct lane lane,
                      int64_t *event, int64_t *route_order);
@@ -52,6 +55,9 @@ void store_unhalt_all(struct store_lanes *s, int64_t endpoint);
 /* The highest route order of a halting dead letter; false: the lane is not halted. */
 bool store_halted(struct store_lanes *s, int64_t endpoint, struct lane lane,
                   int64_t *route_order);
+/* Its event; 0: as above. */
+int64_t store_halting(struct store_lanes *s, int64_t endpoint,
+                      struct lane lane);
 int64_t store_halt_count(struct store_lanes *s, int64_t endpoint);
 /* The next endpoint above `after` that has any; 0: no more. */
 int64_t store_halted_endpoint(struct store_lanes *s, int64_t after);

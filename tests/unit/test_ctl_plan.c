@@ -20,7 +20,7 @@ static void a_plan_has_each_wait_and_its_bounds(void **state)
     struct plan p;
 
     (void)state;
-    plan_make(&p, &strict);
+    plan_make(&p, &strict, PLAN_ATTEMPTS_MAX);
     assert_int_equal(p.count, 12);
     assert_int_equal(p.end, BACKOFF_ATTEMPTS_USED);
     assert_false(p.cut);
@@ -44,7 +44,7 @@ static void a_plan_ends_with_its_time(void **state)
     struct plan plan;
 
     (void)state;
-    plan_make(&plan, &p);
+    plan_make(&plan, &p, PLAN_ATTEMPTS_MAX);
     assert_int_equal(plan.count, 7); /* at 0, 10 … 60 minutes */
     assert_int_equal(plan.end, BACKOFF_TIME_USED);
     assert_int_equal(plan.attempts[1].min_ms, 510 * SECOND_MS);
@@ -53,7 +53,7 @@ static void a_plan_ends_with_its_time(void **state)
     plan_fini(&plan);
     p.first_wait_ms = 1; /* for a day: more than anyone reads */
     p.max_duration_ms = DAY_MS;
-    plan_make(&plan, &p);
+    plan_make(&plan, &p, PLAN_ATTEMPTS_MAX);
     assert_true(plan.cut);
     assert_int_equal(plan.count, PLAN_ATTEMPTS_MAX);
     plan_fini(&plan);

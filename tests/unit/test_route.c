@@ -7,6 +7,7 @@
 
 #include "glob.h"
 #include "route.h"
+#include "rules.h"
 #include <string.h>
 
 static bool is_subscribed(const struct settings *s,
@@ -300,6 +301,112 @@ static void operational_events_go_where_their_source_is_named(void **state)
     assert_true(is_subscribed(&s, &list[1], "grappler", "t", "acme"));
 }
 
+static const struct where no_where;
+
+/* The result of rules_judge(), and its sentence in `said`. */
+static enum rule_result judged(const struct subscription *w, struct subject *s,
+                               struct rule rules[RULES], char said[300])
+{
+    enum rule_result result;
+    struct buf why;
+
+    buf_init(&why, 299);
+    result = rules_judge(w, s, rules, &why);
+    assert_false(why.failed);
+    memcpy(said, why.data ? why.data : "", why.len);
+    said[why.len] = 0;
+    buf_fini(&why);
+    subject_fini(s);
+    return result;
+}
+
+static void rules_say_which_of_them_decides(void **state)
+{
+    const struct string_list any = {0}, types = LIST("issue.*", "x"),
+                             acme = LIST("acme");
+    struct subscription w = {&any, &types, &acme, &no_where};
+    struct subject s = {
+        .source = "plane", .type = "issue.made", .workspace = "acme"};
+    struct rule rules[RULES];
+    char said[300];
+
+    (void)state;
+    assert_int_equal(judged(&w, &s, rules, said), RULE_MET);
+    assert_string_equal(said, "any source, type issue.made matches issue.*, "
+                              "workspace acme is named");
+    assert_string_equal(rules[1].pattern, "issue.*");
+    assert_null(rules[0].pattern);
+    s.type = "order.made";
+    s.workspace = "other";
+    assert_int_equal(judged(&w, &s, rules, said), RULE_NOT_MET);
+    assert_string_equal(said, "type order.made does not match issue.* or x, "
+                              "workspace other does not match acme");
+    assert_int_equal(rules[0].result, RULE_MET);
+    assert_int_equal(rules[1].result, RULE_NOT_MET);
+    /* Operational events have to be asked for by name. */
+    w = (struct subscription){&any, &any, &any, &no_where};
+    s.source = "grapnel";
+    assert_int_equal(judged(&w, &s, rules, said), RULE_NOT_MET);
+    assert_string_equal(said, "source grapnel has to be named in `sources`");
+}
+
+static void a_condition_without_a_body_is_neither_met_nor_not(void **state)
+{
+    const struct string_list any = {0}, types = LIST("issue.*");
+    struct where_test exists = {.kind = TEST_EXISTS, .values = LIST("true")};
+    struct where_field field = {
+        .field = {.kind = EXPR_JSON}, .tests = &exists, .count = 1};
+    struct where where = {.fields = &field, .count = 1};
+    struct subscription w = {&any, &types, &any, &where};
+    struct subject s = {.source = "plane",
+                        .type = "issue.made",
+                        .workspace = "acme",
+                        .gone = true};
+    struct rule rules[RULES];
+    char said[300], name[] = "/a";
+
+    (void)state;
+    field.field.text = name;
+    assert_int_equal(judged(&w, &s, rules, said), RULE_UNKNOWN);
+    assert_non_null(strstr(said, "it depends on the condition json:/a exists"));
+    s.type = "order.made"; /* whatever the body is */
+    assert_int_equal(judged(&w, &s, rules, said), RULE_NOT_MET);
+    assert_int_equal(rules[3].result, RULE_UNKNOWN);
+    s.type = "issue.made";
+    s.gone = false;
+    s.body = (struct bytes){"{\"a\":1}", 7};
+    assert_int_equal(judged(&w, &s, rules, said), RULE_MET);
+    s = (struct subject){.source = "plane",
+                         .type = "issue.made",
+                         .workspace = "acme",
+                         .body = {"{}", 2}};
+    assert_int_equal(judged(&w, &s, rules, said), RULE_NOT_MET);
+    assert_int_equal(rules[3].result, RULE_NOT_MET);
+}
+
+/* It decides as routing does. */
+static void rules_agree_with_the_routing(void **state)
+{
+    static const char *const texts[] = {"", "issue.made", "grapnel", "a"};
+    const struct string_list lists[] = {
+        {0}, LIST("issue.*"), LIST("*"), LIST("grapnel", "a")};
+    struct rule rules[RULES];
+    char said[300];
+
+    (void)state;
+    for (int n = 0; n < 4 * 4 * 4 * 4 * 4 * 4; n++) {
+        struct subscription w = {&lists[n & 3], &lists[n >> 2 & 3],
+                                 &lists[n >> 4 & 3], &no_where};
+        struct subject s = {.source = texts[n >> 6 & 3],
+                            .type = texts[n >> 8 & 3],
+                            .workspace = texts[n >> 10 & 3]};
+        bool takes = subscription_takes(&w, &s, NULL);
+
+        assert_int_equal(judged(&w, &s, rules, said),
+                         takes ? RULE_MET : RULE_NOT_MET);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +424,9 @@ int main(void)
         cmocka_unit_test(routes_add_to_own_subscriptions),
         cmocka_unit_test(each_decision_has_a_reason),
         cmocka_unit_test(operational_events_go_where_their_source_is_named),
+        cmocka_unit_test(rules_say_which_of_them_decides),
+        cmocka_unit_test(a_condition_without_a_body_is_neither_met_nor_not),
+        cmocka_unit_test(rules_agree_with_the_routing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

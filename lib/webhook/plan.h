@@ -1,8 +1,8 @@
 /* plan: the waits of a retry policy, its end, and the load of many events that failed together.
  * Pure: the waits are those of lib/webhook/backoff, as in a deliverer, and the random numbers are
- * the same in every run. For `retry-plan`. */
-#ifndef CTL_PLAN_H
-#define CTL_PLAN_H
+ * the same in every run. For `retry-plan`, and for the plan of an endpoint. */
+#ifndef WEBHOOK_PLAN_H
+#define WEBHOOK_PLAN_H
 
 #include "backoff.h"
 
@@ -18,11 +18,12 @@ struct plan_attempt {
 struct plan {
     struct plan_attempt *attempts; /* owned */
     size_t count;
-    bool cut;             /* there are more than PLAN_ATTEMPTS_MAX */
+    bool cut;             /* there are more than `most` */
     enum backoff_end end; /* why there is no further attempt */
 };
 
-void plan_make(struct plan *p, const struct retry_policy *policy);
+/* At most `most` attempts; `cut` says whether there are more. */
+void plan_make(struct plan *p, const struct retry_policy *policy, size_t most);
 void plan_fini(struct plan *p);
 
 /* Events whose first attempt is at the beginning of an outage; each is retried by its own timers

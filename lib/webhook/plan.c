@@ -27,7 +27,7 @@ static enum backoff_end next(const struct retry_policy *policy, uint64_t n,
     return backoff_next(&b, next_ms);
 }
 
-void plan_make(struct plan *p, const struct retry_policy *policy)
+void plan_make(struct plan *p, const struct retry_policy *policy, size_t most)
 {
     struct retry_policy even = *policy, endless = *policy;
     int64_t now_ms = 1, next_ms = 0;
@@ -41,7 +41,7 @@ void plan_make(struct plan *p, const struct retry_policy *policy)
            BACKOFF_WAIT) {
         int64_t min = now_ms, max = now_ms;
 
-        p->cut = p->count == PLAN_ATTEMPTS_MAX;
+        p->cut = p->count == most;
         if (p->cut)
             return;
         next(&endless, p->count, now_ms, 0, &min);
