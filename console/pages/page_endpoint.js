@@ -6,6 +6,8 @@ import { h, replace } from "./dom.js";
 import { change, remove, rotate, shown } from "./endpoint_form.js";
 import { exchange } from "./exchange.js";
 import { go, setQuery } from "./router.js";
+import { retryPlan } from "./retry_plan.js";
+import { wouldGet } from "./routing.js";
 import { badge, copy, curl, empty, load, toast } from "./states.js";
 import { list } from "./table.js";
 import { count, percent, plural, rate, words } from "./text.js";
@@ -24,6 +26,7 @@ export function show(place, context) {
   const main = h("div");
   const numbers = h("div");
   const pictures = h("div", { class: "columns" });
+  const plan = h("div");
   const deliveries = h("div");
   let period = PERIODS.includes(context.query.get("period")) ? context.query.get("period") : "1h";
   let status = STATUSES.includes(context.query.get("status")) ? context.query.get("status") : "";
@@ -82,6 +85,8 @@ export function show(place, context) {
       Object.keys(s).length > 0 && h("details", null, h("summary", null, "All settings that differ from their defaults"), h("pre", { class: "block", tabindex: "0" }, JSON.stringify(s, null, 2)))),
       numbers),
       pictures,
+      e.managed_by && plan,
+      e.managed_by && h("section", { class: "card" }, h("h2", null, "Would it get this event?"), wouldGet({ endpoint: name, signal: context.signal })),
       h("section", { class: "card flush" }, h("h2", { class: "row" }, h("span", { class: "grow" }, "Deliveries"), h("select", { "aria-label": "status of deliveries", onchange: (v) => {
         status = v.target.value;
         keep();
@@ -124,6 +129,17 @@ export function show(place, context) {
     if (stats.status === "fulfilled") replace(numbers, renderNumbers(stats.value));
   }
 
+  // Stays as it is while somebody reads its table or is in the drawing.
+  async function readPlan() {
+    if (!plan.isConnected || plan.querySelector("details[open]") || plan.contains(document.activeElement)) return;
+    try {
+      const p = await get(`${path}/plan`, null, context.signal);
+      replace(plan, h("section", { class: "card" }, h("h2", null, "Retry plan"), retryPlan(p, Math.max(260, Math.min(1100, plan.clientWidth - 34)))));
+    } catch (e) {
+      if (e.name !== "AbortError" && !plan.childElementCount) replace(plan, h("section", { class: "card" }, h("h2", null, "Retry plan"), h("p", { class: "soft" }, e.message)));
+    }
+  }
+
   const rows = list(deliveries, {
     label: "deliveries", key: (d) => d.event_id,
     columns: [
@@ -143,6 +159,7 @@ export function show(place, context) {
     const shownNow = await load(main, () => get(path, null, context.signal), render, 8);
     if (shownNow) {
       readNumbers();
+      readPlan();
       rows.reload();
     }
   }
@@ -151,7 +168,7 @@ export function show(place, context) {
   read();
   context.every(5000, async () => {
     if (document.querySelector("dialog[open]") || !numbers.isConnected) return;
-    await readNumbers();
+    await Promise.all([readNumbers(), readPlan()]);
     await rows.refresh();
   });
 }

@@ -6,6 +6,7 @@ import { exchange } from "./exchange.js";
 import { field } from "./form.js";
 import { life } from "./life.js";
 import { payload } from "./payload.js";
+import { whatBecame } from "./routing.js";
 import { badge, copy, curl, failed, load, toast } from "./states.js";
 import { plural, words } from "./text.js";
 import { duration, time } from "./time.js";
@@ -19,6 +20,7 @@ export function show(place, context) {
   const main = h("div");
   const body = h("div");
   const openDetails = new Set(); // attempts that the reader has opened
+  let became = null;
   let first = true;
 
   const resend = (endpoint) => ask({
@@ -109,7 +111,8 @@ export function show(place, context) {
         h("li", { class: "row" }, h("a", { href: at("events", p.id) }, p.type || p.id), badge(p.status))))),
       h("h2", null, deliveries.length ? plural(deliveries.length, "delivery", "deliveries") : "No delivery"),
       deliveries.length ? deliveries.map(delivery) : h("p", { class: "soft" }, e.status === "buffered" ? "It waits for earlier events of its stream."
-        : e.status === "refused" ? "It was refused, and became a dead letter." : e.status === "ignored" || e.status === "done" ? "No endpoint is subscribed to it. The routing of an event is explained by `grapnel check --event`." : "It has no delivery yet."),
+        : e.status === "refused" ? "It was refused, and became a dead letter." : e.status === "ignored" || e.status === "done" ? "No endpoint is subscribed to it; below it says why." : "It has no delivery yet."),
+      (became ??= whatBecame(path, context.signal)).element,
       h("section", { class: "card" }, h("h2", null, "Payload"), body),
       e.timeline?.length > 0 && h("section", { class: "card flush" }, h("h2", null, "All steps"), h("div", { class: "table", tabindex: "0", role: "region", "aria-label": "steps" },
         h("table", null, h("thead", null, h("tr", null, ["Time", "Process", "Step"].map((n) => h("th", { scope: "col" }, n)))),
@@ -137,8 +140,10 @@ export function show(place, context) {
   read();
   // What is open changes by itself.
   context.every(3000, async () => {
-    if (main.querySelector("details[open]") || document.querySelector("dialog[open]") || !main.querySelector(".badge.info, .badge.warn") || main.contains(document.activeElement)) return;
+    if (main.querySelector("details[open]") || document.querySelector("dialog[open]") || [...main.querySelectorAll(".badge.info, .badge.warn")].every((b) => b.closest("#why")) || main.contains(document.activeElement)) return;
     const e = await get(path, null, context.signal);
-    if (!e.matches) replace(main, render(e));
+    if (e.matches) return;
+    replace(main, render(e));
+    await became?.refresh();
   });
 }

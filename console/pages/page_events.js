@@ -4,6 +4,7 @@ import { h, replace } from "./dom.js";
 import { filters, SINCE } from "./form.js";
 import { go, setQuery } from "./router.js";
 import { badge, copy, curl, empty } from "./states.js";
+import { wouldGet } from "./routing.js";
 import { list } from "./table.js";
 import { words } from "./text.js";
 import { time } from "./time.js";
@@ -98,7 +99,13 @@ export function show(place, context) {
     await events.refresh();
   });
 
-  replace(place, h("div", { class: "head" }, h("h1", null, "Events"), h("span", { class: "grow" }), lamp, curl("/events?limit=50")), form, rows);
+  // Made when it is opened, with what the filters say by then.
+  const asked = h("div");
+  const explained = h("details", { class: "card below", ontoggle: (e) => {
+    if (e.target.open && e.target === explained && !asked.childElementCount) replace(asked, wouldGet({ query: form.read(), signal: context.signal }));
+  } }, h("summary", null, "Which endpoints would get an event?"), asked);
+
+  replace(place, h("div", { class: "head" }, h("h1", null, "Events"), h("span", { class: "grow" }), lamp, curl("/events?limit=50")), form, rows, explained);
   events.reload();
   follow();
 }

@@ -1,0 +1,128 @@
+// retry_plan: the attempts of an endpoint's retry policy on an axis of time, which is logarithmic, and where each open
+// delivery stands on it.
+import { at } from "./api.js";
+import { h, s } from "./dom.js";
+import { badge } from "./states.js";
+import { count, plural, visible } from "./text.js";
+import { duration } from "./time.js";
+
+const LEFT = 26;
+const RIGHT = 22;
+const ATTEMPTS = 50; // the y of attempts
+const POINTS = 104; // … and of the first row of deliveries
+const POINT = 12;
+const STACK_MAX = 6;
+const TICKS = [1, 10, 100, 1e3, 1e4, 6e4, 6e5, 36e5, 6 * 36e5, 864e5, 7 * 864e5, 30 * 864e5, 365 * 864e5];
+const SHORT = ["1 ms", "10 ms", "0.1 s", "1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d", "7 d", "30 d", "1 y"];
+
+// The x of a time after the first attempt, which itself is at the left edge.
+export function axis(plan, width) {
+  const times = [...plan.attempts.flatMap((a) => [a.at_ms, a.at_ms - a.wait_ms + a.max_ms]), ...plan.deliveries.map((d) => d.due_after_ms ?? 0),
+    plan.gives_up === "budget_time" ? plan.max_duration_ms : 0].filter((t) => t > 0);
+  const last = Math.max(...times, 1);
+  const first = Math.min(...times, last / 10);
+  const begin = LEFT + 30;
+  const x = (t) => (t <= 0 ? LEFT : begin + (Math.log(Math.max(t, first) / first) / Math.log(last / first)) * (width - RIGHT - begin));
+  return { x, first, last };
+}
+
+// Draws something at each x that is far enough from the one drawn before.
+const spaced = (items, x, distance) => {
+  let free = -Infinity;
+  return items.filter((i) => x(i) >= free && ((free = x(i) + distance), true));
+};
+
+// One without a time of its own stands at the attempt that it waits for.
+const timeOf = (plan, d) => d.due_after_ms ?? plan.attempts[Math.min(d.attempts, plan.attempts.length - 1)].at_ms;
+
+// Columns of deliveries that would cover each other: [{x, shown, more}].
+export function stacks(plan, x) {
+  const columns = new Map();
+  for (const d of plan.deliveries) {
+    const column = Math.round(x(timeOf(plan, d)) / POINT);
+    columns.set(column, [...(columns.get(column) || []), d]);
+  }
+  return [...columns].map(([column, all]) => {
+    const fit = all.length > STACK_MAX ? STACK_MAX - 1 : all.length;
+    return { x: column * POINT, shown: all.slice(0, fit), more: all.length - fit };
+  });
+}
+
+// How many open deliveries wait for each attempt: those with n attempts behind them wait for attempt n + 1.
+const waitFor = (plan) => new Map(plan.counts.map((c) => [c.attempts + 1, c.deliveries]));
+
+function drawing(plan, width) {
+  const { x, first, last } = axis(plan, width);
+  const waiting = waitFor(plan);
+  const columns = stacks(plan, x);
+  const rows = Math.max(0, ...columns.map((c) => c.shown.length + (c.more ? 1 : 0)));
+  const height = POINTS + rows * POINT + 4;
+  const xOf = (a) => x(a.at_ms);
+  const numbered = new Set(spaced(plan.attempts, xOf, 19));
+  const open = plan.counts.reduce((sum, c) => sum + c.deliveries, 0);
+  const ticks = spaced(TICKS.map((t, i) => ({ t, name: SHORT[i] })).filter(({ t }) => t >= first && t <= last), ({ t }) => x(t), 46);
+  const now = Date.now();
+  return s("svg", { class: "plan", width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
+    "aria-label": `${plan.attempts.length}${plan.attempts_more ? " and more" : ""} attempts in ${duration(plan.attempts.at(-1).at_ms)}; ${plural(open, "delivery", "deliveries")} open. The table below says the same` },
+  s("line", { class: "lane", x1: LEFT, x2: width - RIGHT, y1: ATTEMPTS, y2: ATTEMPTS }),
+  s("text", { x: LEFT, y: 14, "text-anchor": "middle" }, "0"),
+  ticks.map(({ t, name }) => [s("line", { class: "axis", x1: x(t), x2: x(t), y1: 20, y2: height - 4 }),
+    s("text", { x: x(t), y: 14, "text-anchor": "middle" }, name)]),
+  plan.gives_up === "budget_time" && s("line", { class: "end", x1: x(plan.max_duration_ms), x2: x(plan.max_duration_ms), y1: 20, y2: height - 4 },
+    s("title", null, `the budget of time ends after ${duration(plan.max_duration_ms)}`)),
+  plan.attempts.slice(1).map((a) => {
+    const from = x(a.at_ms - a.wait_ms + a.min_ms);
+    const to = x(a.at_ms - a.wait_ms + a.max_ms);
+    return a.max_ms > a.min_ms && s("rect", { class: "jitter", x: from, y: ATTEMPTS - 5, width: Math.max(2, to - from), height: 10, rx: 4 },
+      s("title", null, `attempt ${a.n}: ${duration(a.min_ms)} to ${duration(a.max_ms)} after the one before`));
+  }),
+  plan.attempts.map((a, i) => {
+    const final = i === plan.attempts.length - 1 && plan.gives_up;
+    return s("g", null, s("circle", { class: final ? "bad" : "", cx: xOf(a), cy: ATTEMPTS, r: numbered.has(a) ? 9 : 3 },
+      s("title", null, `attempt ${a.n}, ${i ? `${duration(a.at_ms)} after the first` : "at once"}${final ? "; if it fails: a dead letter" : ""}`)),
+    numbered.has(a) && s("text", { class: "on", x: xOf(a), y: ATTEMPTS + 4, "text-anchor": "middle" }, a.n));
+  }),
+  spaced(plan.attempts.filter((a) => waiting.get(a.n)), xOf, 40).map((a) => s("text", { class: "name", x: xOf(a), y: ATTEMPTS + 28, "text-anchor": "middle" },
+    count(waiting.get(a.n)), s("title", null, `${plural(waiting.get(a.n), "delivery", "deliveries")} wait for attempt ${a.n}`))),
+  columns.map((c) => [c.shown.map((d, i) => {
+    const late = d.next_attempt_at && Date.parse(d.next_attempt_at) < now;
+    const said = `${visible(d.type || d.event_id)}: ${plural(d.attempts, "attempt")} so far, the next ${d.status === "in_flight" ? "may be in progress"
+      : d.due_after_ms === null ? "as soon as possible" : `${late ? "was due" : "is due"} ${duration(d.due_after_ms)} after the first`}${d.policy ? `; it has the policy ${d.policy}` : ""}`;
+    return s("a", { href: at("events", d.event_id), "aria-label": said },
+      s("rect", { class: `cell ${late || d.status === "in_flight" ? "warn" : ""}`, x: c.x - 4.5, y: POINTS + i * POINT - 5, width: 9, height: 9, rx: 3 }, s("title", null, said)));
+  }), c.more > 0 && s("text", { x: c.x, y: POINTS + c.shown.length * POINT + 4, "text-anchor": "middle" }, `+${count(c.more)}`)]));
+}
+
+const ENDS = { budget_attempts: "the attempts are used up", budget_time: "the next one would be after the end of the time" };
+
+function sentence(plan) {
+  const limits = [plan.max_attempts && plural(plan.max_attempts, "attempt"), plan.max_duration_ms && duration(plan.max_duration_ms)].filter(Boolean);
+  const last = plan.attempts.at(-1);
+  return [`Retry policy `, h("b", null, plan.policy), `: ${plan.backoff} waits${limits.length ? `, at most ${limits.join(" or ")}` : ", without a limit"}. `,
+    `Retried: ${plan.retry_on}; other failures make a dead letter at once. `,
+    plan.gives_up ? `A delivery that always fails is a dead letter after attempt ${last.n}, ${duration(last.at_ms)} after the first: ${ENDS[plan.gives_up]}.`
+      : `These are the first ${plan.attempts.length} attempts.`];
+}
+
+function rows(plan) {
+  const waiting = waitFor(plan);
+  const later = plan.counts.filter((c) => c.attempts + 1 > plan.attempts.length);
+  return h("div", { class: "table", tabindex: "0", role: "region", "aria-label": "attempts" }, h("table", null,
+    h("thead", null, h("tr", null, ["Attempt", "Wait", "With jitter", "After the first", "Wait for it"].map((n) => h("th", { scope: "col" }, n)))),
+    h("tbody", null, plan.attempts.map((a, i) => h("tr", null, h("td", null, a.n), h("td", null, i ? duration(a.wait_ms) : "at once"),
+      h("td", null, a.max_ms > a.min_ms ? `${duration(a.min_ms)} to ${duration(a.max_ms)}` : "–"), h("td", null, duration(a.at_ms)),
+      h("td", null, waiting.get(a.n) ? count(waiting.get(a.n)) : "–"))),
+    later.map((c) => h("tr", null, h("td", null, c.attempts + 1), h("td", null, "–"), h("td", null, "–"), h("td", null, "–"), h("td", null, count(c.deliveries)))))));
+}
+
+// A card's contents; `width` of the drawing.
+export function retryPlan(plan, width) {
+  const open = plan.counts.reduce((sum, c) => sum + c.deliveries, 0);
+  return [h("p", { class: "soft" }, sentence(plan)),
+    h("div", { class: "life", tabindex: "0", role: "region", "aria-label": "the plan as a picture" }, drawing(plan, width)),
+    h("p", { class: "legend" }, h("span", null, "A circle is an attempt, a bar the time that jitter gives it; both axes begin with the first attempt."),
+      h("span", null, open ? [`${plural(open, "delivery", "deliveries")}${plan.counts_more ? " or more" : ""} open: the numbers below the attempts say how many wait for each; `,
+        plan.deliveries.length < open ? `the ${plan.deliveries.length} that are due first are squares at their times.` : "each is a square at its time.", " Choose one for its event."] : "No delivery is open.")),
+    plan.state !== "active" && h("p", { class: "note warn" }, "No attempts are made now: the endpoint is ", badge(plan.state), ". Time while it is paused or held does not count."),
+    h("details", null, h("summary", null, "The plan as a table"), rows(plan))];
+}
