@@ -42,10 +42,18 @@ export function stacks(plan, x) {
     const column = Math.round(x(timeOf(plan, d)) / POINT);
     columns.set(column, [...(columns.get(column) || []), d]);
   }
-  return [...columns].map(([column, all]) => {
-    const fit = all.length > STACK_MAX ? STACK_MAX - 1 : all.length;
-    return { x: column * POINT, shown: all.slice(0, fit), more: all.length - fit };
-  });
+  return [...columns].sort(([a], [b]) => a - b).map(([column, all]) => ({ x: column * POINT, shown: all.slice(0, STACK_MAX), more: Math.max(0, all.length - STACK_MAX) }));
+}
+
+// What does not fit into the columns, as one number for those that are next to each other: [{x, more}].
+export function surplus(columns) {
+  const out = [];
+  for (const { x, more } of columns.filter((c) => c.more)) {
+    const last = out.at(-1);
+    if (last && x - last.to < 40) Object.assign(last, { more: last.more + more, to: x, x: (last.from + x) / 2 });
+    else out.push({ x, from: x, to: x, more });
+  }
+  return out;
 }
 
 // How many open deliveries wait for each attempt: those with n attempts behind them wait for attempt n + 1.
@@ -55,7 +63,8 @@ function drawing(plan, width) {
   const { x, first, last } = axis(plan, width);
   const waiting = waitFor(plan);
   const columns = stacks(plan, x);
-  const rows = Math.max(0, ...columns.map((c) => c.shown.length + (c.more ? 1 : 0)));
+  const extra = surplus(columns);
+  const rows = Math.max(0, ...columns.map((c) => c.shown.length)) + (extra.length ? 1 : 0);
   const height = POINTS + rows * POINT + 4;
   const xOf = (a) => x(a.at_ms);
   const numbered = new Set(spaced(plan.attempts, xOf, 19));
@@ -84,13 +93,14 @@ function drawing(plan, width) {
   }),
   spaced(plan.attempts.filter((a) => waiting.get(a.n)), xOf, 40).map((a) => s("text", { class: "name", x: xOf(a), y: ATTEMPTS + 28, "text-anchor": "middle" },
     count(waiting.get(a.n)), s("title", null, `${plural(waiting.get(a.n), "delivery", "deliveries")} wait for attempt ${a.n}`))),
-  columns.map((c) => [c.shown.map((d, i) => {
+  columns.map((c) => c.shown.map((d, i) => {
     const late = d.next_attempt_at && Date.parse(d.next_attempt_at) < now;
     const said = `${visible(d.type || d.event_id)}: ${plural(d.attempts, "attempt")} so far, the next ${d.status === "in_flight" ? "may be in progress"
       : d.due_after_ms === null ? "as soon as possible" : `${late ? "was due" : "is due"} ${duration(d.due_after_ms)} after the first`}${d.policy ? `; it has the policy ${d.policy}` : ""}`;
     return s("a", { href: at("events", d.event_id), "aria-label": said },
       s("rect", { class: `cell ${late || d.status === "in_flight" ? "warn" : ""}`, x: c.x - 4.5, y: POINTS + i * POINT - 5, width: 9, height: 9, rx: 3 }, s("title", null, said)));
-  }), c.more > 0 && s("text", { x: c.x, y: POINTS + c.shown.length * POINT + 4, "text-anchor": "middle" }, `+${count(c.more)}`)]));
+  })),
+  extra.map((e) => s("text", { x: e.x, y: POINTS + STACK_MAX * POINT + 4, "text-anchor": "middle" }, `+${count(e.more)}`)));
 }
 
 const ENDS = { budget_attempts: "the attempts are used up", budget_time: "the next one would be after the end of the time" };
@@ -122,7 +132,7 @@ export function retryPlan(plan, width) {
     h("div", { class: "life", tabindex: "0", role: "region", "aria-label": "the plan as a picture" }, drawing(plan, width)),
     h("p", { class: "legend" }, h("span", null, "A circle is an attempt, a bar the time that jitter gives it; both axes begin with the first attempt."),
       h("span", null, open ? [`${plural(open, "delivery", "deliveries")}${plan.counts_more ? " or more" : ""} open: the numbers below the attempts say how many wait for each; `,
-        plan.deliveries.length < open ? `the ${plan.deliveries.length} that are due first are squares at their times.` : "each is a square at its time.", " Choose one for its event."] : "No delivery is open.")),
+        plan.deliveries.length < open ? `the ${plan.deliveries.length} that are due first are squares at their times.` : "each is a square at its time, up to six above each other.", " Choose one for its event."] : "No delivery is open.")),
     plan.state !== "active" && h("p", { class: "note warn" }, "No attempts are made now: the endpoint is ", badge(plan.state), ". Time while it is paused or held does not count."),
     h("details", null, h("summary", null, "The plan as a table"), rows(plan))];
 }
