@@ -13,6 +13,7 @@
 #include "log.h"
 #include "verifier.h"
 #include "wal.h"
+#include "wal_buffer.h"
 #include "wal_damage.h"
 #include "worker.h"
 #include <assert.h>
@@ -404,9 +405,10 @@ static sqlite3 *open_handle(const char *path)
     /* The memory statistics of SQLite are not used, and they would take a lock for each
      * allocation. SQLite refuses this, harmlessly, if it has started already. */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-    rc = sqlite3_open_v2(
-        path, &h,
-        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    rc = sqlite3_open_v2(path, &h,
+                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
+                             SQLITE_OPEN_NOMUTEX,
+                         wal_buffer_vfs());
     if (rc != SQLITE_OK)
         die(EXIT_STORAGE, "cannot open %s: %s", path,
             h ? sqlite3_errmsg(h) : "out of memory");

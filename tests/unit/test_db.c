@@ -477,10 +477,13 @@ static ssize_t bad_pwrite64(int fd, const void *p, size_t n, off_t at)
 
 static int sync_fails;
 
+static int (*wal_sync)(sqlite3_file *, int);
+
 static int bad_sync(sqlite3_file *f, int flags)
 {
-    (void)f, (void)flags;
-    return sync_fails ? SQLITE_IOERR_FSYNC : SQLITE_OK;
+    int rc = wal_sync(f, flags);
+
+    return sync_fails ? SQLITE_IOERR_FSYNC : rc;
 }
 
 static void replace_pwrite(void)
@@ -509,8 +512,16 @@ static void fill_and_empty(void)
             _exit(1);
         db_tidy(db);
     }
-    fail_errno = 0;
-    if (number(db, "SELECT count(*) FROM t") != 10000)
+    /* Larger than the cache, so that pages are written before the commit. */
+    for (int i = 0; i < 2; i++) {
+        fail_errno = i ? 0 : ENOSPC;
+        db_begin(db);
+        insert(db, s, 30000, 900);
+        if ((db_commit(db) == GR_AGAIN) != (fail_errno != 0))
+            _exit(1);
+        db_tidy(db);
+    }
+    if (number(db, "SELECT count(*) FROM t") != 40000)
         _exit(2);
     db_close(db);
     _exit(0);
@@ -522,6 +533,68 @@ static void a_disk_that_refuses_writes_is_a_full_one(void **state)
 
     (void)state;
     assert_int_equal(ends_with(fill_and_empty, said), 0);
+}
+
+static int wal_writes;
+
+static ssize_t count_pwrite64(int fd, const void *p, size_t n, off_t at)
+{
+    fail_errno = EIO; /* only for is_failing() */
+    wal_writes += is_failing(fd);
+    return pwrite(fd, p, n, at);
+}
+
+static void count_writes(void)
+{
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    struct db *db = db_open(file, &schema), *other;
+    stmt *s = inserter(db);
+
+    snprintf(failing_path, sizeof failing_path, "x.db-wal");
+    vfs->xSetSystemCall(vfs, "pwrite64", (sqlite3_syscall_ptr)count_pwrite64);
+    vfs->xSetSystemCall(vfs, "pwrite", (sqlite3_syscall_ptr)count_pwrite64);
+    db_begin(db);
+    insert(db, s, 1000, 900); /* more than 250 pages */
+    if (wal_writes || db_commit(db) != GR_OK)
+        _exit(1);
+    if (wal_writes < 1 || wal_writes > 10)
+        _exit(2);
+    other = db_open(file, &schema);
+    if (number(other, "SELECT count(*) FROM t") != 1000)
+        _exit(3);
+    db_close(other);
+    db_close(db);
+    _exit(0);
+}
+
+static void a_commit_writes_the_log_in_large_pieces(void **state)
+{
+    char said[4096];
+
+    (void)state;
+    assert_int_equal(ends_with(count_writes, said), 0);
+}
+
+/* Its pages are written to the log and read from it before the commit. */
+static void a_transaction_larger_than_the_cache_is_whole(void **state)
+{
+    struct db *db = db_open(file, &schema);
+    stmt *s = inserter(db);
+
+    (void)state;
+    db_begin(db);
+    insert(db, s, 40000, 1000);
+    db_exec(db, "UPDATE t SET v = 'x' WHERE id % 100 = 0");
+    assert_int_equal(number(db, "SELECT count(*) FROM t WHERE v = 'x'"), 400);
+    assert_int_equal(db_commit(db), GR_OK);
+    db_close(db);
+    db = db_open(file, &schema);
+    assert_int_equal(number(db, "SELECT count(*) FROM t WHERE v = 'x'"), 400);
+    assert_int_equal(number(db, "SELECT sum(length(pad)) FROM t"), 40000000);
+    assert_int_equal(number(db, "SELECT integrity_check = 'ok' FROM "
+                                "pragma_integrity_check"),
+                     1);
+    db_close(db);
 }
 
 static void write_error(void)
@@ -561,6 +634,7 @@ static void fail_at_fsync(bool apart)
     sqlite3_file_control(db_handle(db), "main", SQLITE_FCNTL_JOURNAL_POINTER,
                          &wal);
     methods = *wal->pMethods;
+    wal_sync = methods.xSync;
     methods.xSync = bad_sync;
     wal->pMethods = &methods;
     sync_fails = 1;
@@ -1113,6 +1187,8 @@ int main(void)
         T(a_raw_copy_of_a_live_file_is_refused_or_works),
         T(a_full_disk_rolls_the_turn_back),
         T(a_disk_that_refuses_writes_is_a_full_one),
+        T(a_commit_writes_the_log_in_large_pieces),
+        T(a_transaction_larger_than_the_cache_is_whole),
         T(any_other_error_ends_the_process),
         T(a_commit_whose_fsync_fails_ends_the_process),
         T(a_failing_checkpoint_is_logged),
