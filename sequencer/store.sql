@@ -99,6 +99,11 @@ CREATE TABLE keys (
   event       INTEGER NOT NULL,
   received_ms INTEGER NOT NULL
 ) STRICT;
+-- Rows of `keys` that are not there yet (recent_keys.h): those of a turn, 32 bytes each.
+CREATE TABLE recent_keys (
+  n    INTEGER PRIMARY KEY,
+  keys BLOB NOT NULL                  -- k, rest, event, received_ms; the lowest byte first
+) STRICT;
 -- Keys that are forgotten together.
 CREATE TABLE key_generations (
   id      INTEGER PRIMARY KEY,

@@ -219,6 +219,7 @@ int sequencer_work(void *self)
     wait_ms = loop_sooner(
         wait_ms, q->disk_low ? -1 : search_filters_work(q->search_filters));
     wait_ms = loop_sooner(wait_ms, operational_events_work(q));
+    keys_store(q->keys);
     store_workspaces(q->store, &q->workspaces);
     endpoints_save(q);
     if (q->next_route_order != q->saved_route_order) {

@@ -16,8 +16,8 @@ struct key {
 
 enum {
     KEY_HASH_BITS = 48,
-    /* Keys in a generation: so few that the part of the table that is being written stays in
-     * SQLite's cache. */
+    /* Keys in a generation: so many that a lookup asks few filters, and so few that some of
+     * the rows that are moved together (recent_keys.h) share a page. */
     GENERATION_KEYS = 1 << 19,
     /* 16 bits for each key, of which 4 are set: one search in 400 is in vain. */
     FILTER_BITS_MAX = GENERATION_KEYS * 16,

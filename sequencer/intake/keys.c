@@ -2,6 +2,7 @@
 #include "keys.h"
 #include "clock.h"
 #include "log.h"
+#include "recent_keys.h"
 #include "retention.h"
 #include "store_keys.h"
 #include <stdlib.h>
@@ -14,6 +15,7 @@ enum {
 
 struct keys {
     struct store_keys *store;
+    struct recent_keys *recent;
     struct generation *all; /* oldest first */
     size_t count, capacity;
     size_t filter_bytes;
@@ -44,6 +46,24 @@ static void on_generation(void *arg, const struct generation *g)
     *append(arg) = *g;
 }
 
+static struct generation *by_id(struct keys *k, int64_t id)
+{
+    for (size_t i = k->count; i-- > 0;)
+        if (k->all[i].id == id)
+            return &k->all[i];
+    return NULL;
+}
+
+/* The filter of a closed generation has its keys already. */
+static void on_recent(void *arg, const struct key_row *row)
+{
+    struct generation *g = by_id(arg, row->k >> KEY_HASH_BITS);
+
+    if (g && !g->closed)
+        filter_add(&g->filter, (struct key){(uint64_t)(row->k & KEY_OF_ROW),
+                                            (uint64_t)row->rest});
+}
+
 static void load(struct keys *k)
 {
     store_keys_generations(k->store, on_generation, k);
@@ -60,6 +80,8 @@ static void load(struct keys *k)
         }
         take_filter(k, g);
     }
+    k->recent = recent_keys_open(k->store);
+    recent_keys_each(k->recent, on_recent, k);
 }
 
 static void unload(struct keys *k)
@@ -67,6 +89,7 @@ static void unload(struct keys *k)
     for (size_t i = 0; i < k->count; i++)
         filter_fini(&k->all[i].filter);
     k->count = k->filter_bytes = 0;
+    recent_keys_close(k->recent);
 }
 
 struct keys *keys_open(struct db *db)
@@ -92,6 +115,23 @@ void keys_undo(struct keys *k)
     load(k);
 }
 
+/* The event that had this key in this range of receive times; 0: none. */
+static int64_t find_in(struct keys *k, const struct generation *g,
+                       struct key key, int64_t from_ms, int64_t to_ms)
+{
+    int64_t n = first_row(g) | (int64_t)key.hash;
+    struct key_row row;
+
+    if (!filter_may_have(&g->filter, key) ||
+        (!recent_keys_find(k->recent, n, &row) &&
+         !store_keys_find(k->store, n, &row)))
+        return 0;
+    return (uint64_t)row.rest == key.check && row.received_ms >= from_ms &&
+                   row.received_ms <= to_ms
+               ? row.event
+               : 0;
+}
+
 int64_t keys_find(struct keys *k, struct key key, int64_t received_ms,
                   int64_t ttl_ms, int64_t self)
 {
@@ -99,11 +139,9 @@ int64_t keys_find(struct keys *k, struct key key, int64_t received_ms,
         const struct generation *g = &k->all[i];
         int64_t event;
 
-        if (g->class == KEY_CLASS_SIGNED || g->expires_ms < received_ms ||
-            !filter_may_have(&g->filter, key))
+        if (g->class == KEY_CLASS_SIGNED || g->expires_ms < received_ms)
             continue;
-        event = store_keys_find(k->store, first_row(g), key,
-                                received_ms - ttl_ms, received_ms + ttl_ms);
+        event = find_in(k, g, key, received_ms - ttl_ms, received_ms + ttl_ms);
         if (event && event != self)
             return event;
     }
@@ -117,10 +155,9 @@ static int64_t find_signed(struct keys *k, struct key key, int64_t self,
         const struct generation *g = &k->all[i];
         int64_t event;
 
-        if (g->class != KEY_CLASS_SIGNED || !filter_may_have(&g->filter, key))
+        if (g->class != KEY_CLASS_SIGNED)
             continue;
-        event = store_keys_find(k->store, first_row(g), key, from_ms,
-                                INT64_MAX);
+        event = find_in(k, g, key, from_ms, INT64_MAX);
         if (event && event != self)
             return event;
     }
@@ -137,22 +174,36 @@ bool keys_signed_since(struct keys *k, struct key key, int64_t from_ms)
     return find_signed(k, key, 0, from_ms) != 0;
 }
 
-/* An id that is not in use. */
+struct used_ids {
+    bool used[GENERATION_ID_MAX + 1];
+    int64_t highest;
+};
+
+static void note_id(struct used_ids *u, int64_t id)
+{
+    u->used[id & GENERATION_ID_MAX] = true;
+    if (id > u->highest)
+        u->highest = id;
+}
+
+static void note_recent(void *arg, const struct key_row *row)
+{
+    note_id(arg, row->k >> KEY_HASH_BITS);
+}
+
+/* An id that is not in use. Recent keys may be of a generation that was deleted. */
 static int64_t free_id(const struct keys *k)
 {
-    int64_t highest = 0, id = 1;
-    bool used = true;
+    struct used_ids u = {0};
+    int64_t id = 1;
 
     for (size_t i = 0; i < k->count; i++)
-        if (k->all[i].id > highest)
-            highest = k->all[i].id;
-    if (highest < GENERATION_ID_MAX)
-        return highest + 1;
-    for (; used; id += used) {
-        used = false;
-        for (size_t i = 0; i < k->count; i++)
-            used |= k->all[i].id == id;
-    }
+        note_id(&u, k->all[i].id);
+    recent_keys_each(k->recent, note_recent, &u);
+    if (u.highest < GENERATION_ID_MAX)
+        return u.highest + 1;
+    while (id < GENERATION_ID_MAX && u.used[id])
+        id++;
     return id;
 }
 
@@ -184,12 +235,18 @@ static void close_one(struct keys *k, struct generation *g)
     store_keys_generation_close(k->store, g);
 }
 
+/* Another key with the same 48 bits loses its row: three in a billion. A duplicate of its event
+ * is then delivered, which is better than suppressing another event. */
 static void add(struct keys *k, int class, struct key key, int64_t event,
                 int64_t received_ms, int64_t ttl_ms, int64_t now_ms)
 {
     struct generation *g = open_one(k, class, now_ms);
 
-    store_keys_add(k->store, first_row(g), key, event, received_ms);
+    recent_keys_add(k->recent,
+                    &(struct key_row){.k = first_row(g) | (int64_t)key.hash,
+                                      .rest = (int64_t)key.check,
+                                      .event = event,
+                                      .received_ms = received_ms});
     filter_add(&g->filter, key);
     g->count++;
     g->dirty = true;
@@ -284,6 +341,23 @@ static bool forget(struct keys *k, const struct retention *r, int64_t now_ms,
     return false;
 }
 
+static bool is_needed(void *arg, const struct key_row *row)
+{
+    return by_id(arg, row->k >> KEY_HASH_BITS) != NULL;
+}
+
+void keys_store(struct keys *k)
+{
+    recent_keys_work(k->recent, is_needed, k);
+    for (size_t i = 0; i < k->count; i++) {
+        struct generation *g = &k->all[i];
+
+        if (g->dirty && !g->closed)
+            store_keys_generation_set(k->store, g);
+        g->dirty = false;
+    }
+}
+
 bool keys_work(struct keys *k, const struct retention *r, int64_t now_ms,
                int64_t done_ms)
 {
@@ -292,9 +366,6 @@ bool keys_work(struct keys *k, const struct retention *r, int64_t now_ms,
 
         if (!g->closed && now_ms - g->made_ms > key_class_span_ms(g->class))
             close_one(k, g);
-        else if (g->dirty && !g->closed)
-            store_keys_generation_set(k->store, g);
-        g->dirty = false;
     }
     bound_signed(k);
     return done_ms && forget(k, r, now_ms, done_ms);

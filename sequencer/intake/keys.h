@@ -1,8 +1,8 @@
 /* keys: which idempotency keys were seen, and with which event.
  *
  * Millions of keys are stored at once, and each event looks up all of its own. So they are
- * stored in generations of at most GENERATION_KEYS. New keys go into one small part of the
- * table, which stays in SQLite's cache. Each closed generation has a filter in memory (two
+ * stored in generations of at most GENERATION_KEYS. New keys are in memory and in a table of
+ * their own, until many of them are moved together (recent_keys.h). Each closed generation has a filter in memory (two
  * bytes a key) that shows without a read of the disk that a key is not in it. A generation
  * is deleted as a whole when its last key has expired.
  *
@@ -38,7 +38,9 @@ int64_t keys_find_signed(struct keys *k, struct key key, int64_t self);
 bool keys_signed_since(struct keys *k, struct key key, int64_t from_ms);
 void keys_add_signed(struct keys *k, struct key key, int64_t event,
                      int64_t received_ms, int64_t keep_ms, int64_t now_ms);
-/* Once a turn: write changes, close generations that are full or old, and delete those that
+/* Once a turn, after all of its keys were added: writes these. */
+void keys_store(struct keys *k);
+/* Once a turn: close generations that are full or old, and delete those that
  * have expired at receive time `done_ms` (0: delete nothing). Bounded; true: there is
  * more. */
 bool keys_work(struct keys *k, const struct retention *r, int64_t now_ms,

@@ -3,13 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROW_MASK ((1LL << KEY_HASH_BITS) - 1)
-
 struct store_keys {
     struct db *db;
     stmt *generations, *filter, *generation_add, *generation_set,
         *generation_close, *generation_drop;
     stmt *find, *add, *each, *forget;
+    stmt *recent, *recent_add, *recent_drop;
 };
 
 struct store_keys *store_keys_open(struct db *db)
@@ -44,6 +43,10 @@ struct store_keys *store_keys_open(struct db *db)
     s->forget = db_prepare(
         db, "DELETE FROM keys WHERE k IN (SELECT k FROM keys WHERE k >= ? AND "
             "k <= ? LIMIT ?)");
+    s->recent = db_prepare(db, "SELECT n, keys FROM recent_keys ORDER BY n");
+    s->recent_add = db_prepare(db,
+                               "INSERT INTO recent_keys(n, keys) VALUES(?, ?)");
+    s->recent_drop = db_prepare(db, "DELETE FROM recent_keys WHERE n <= ?");
     return s;
 }
 
@@ -120,38 +123,34 @@ void store_keys_generation_drop(struct store_keys *s, int64_t id)
     db_run(s->db, s->generation_drop);
 }
 
-int64_t store_keys_find(struct store_keys *s, int64_t first, struct key key,
-                        int64_t from_ms, int64_t to_ms)
+bool store_keys_find(struct store_keys *s, int64_t k, struct key_row *row)
 {
     stmt *q = s->find;
-    int64_t event = 0;
+    bool there;
 
-    bind_i64(q, 1, first | (int64_t)key.hash);
-    if (db_step(s->db, q) && (uint64_t)col_i64(q, 0) == key.check &&
-        col_i64(q, 2) >= from_ms && col_i64(q, 2) <= to_ms)
-        event = col_i64(q, 1);
+    bind_i64(q, 1, k);
+    there = db_step(s->db, q);
+    if (there)
+        *row = (struct key_row){k, col_i64(q, 0), col_i64(q, 1), col_i64(q, 2)};
     db_done(q);
-    return event;
+    return there;
 }
 
-/* Another key with the same 48 bits loses its row: three in a billion. A duplicate of its event
- * is then delivered, which is better than suppressing another event. */
-void store_keys_add(struct store_keys *s, int64_t first, struct key key,
-                    int64_t event, int64_t received_ms)
+void store_keys_add(struct store_keys *s, const struct key_row *row)
 {
-    bind_i64(s->add, 1, first | (int64_t)key.hash);
-    bind_i64(s->add, 2, (int64_t)key.check);
-    bind_i64(s->add, 3, event);
-    bind_i64(s->add, 4, received_ms);
+    bind_i64(s->add, 1, row->k);
+    bind_i64(s->add, 2, row->rest);
+    bind_i64(s->add, 3, row->event);
+    bind_i64(s->add, 4, row->received_ms);
     db_run(s->db, s->add);
 }
 
 void store_keys_each(struct store_keys *s, int64_t first, struct filter *f)
 {
     bind_i64(s->each, 1, first);
-    bind_i64(s->each, 2, first | ROW_MASK);
+    bind_i64(s->each, 2, first | KEY_OF_ROW);
     while (db_step(s->db, s->each))
-        filter_add(f, (struct key){(uint64_t)(col_i64(s->each, 0) & ROW_MASK),
+        filter_add(f, (struct key){(uint64_t)(col_i64(s->each, 0) & KEY_OF_ROW),
                                    (uint64_t)col_i64(s->each, 1)});
     db_done(s->each);
 }
@@ -159,8 +158,28 @@ void store_keys_each(struct store_keys *s, int64_t first, struct filter *f)
 int store_keys_forget(struct store_keys *s, int64_t first, int max)
 {
     bind_i64(s->forget, 1, first);
-    bind_i64(s->forget, 2, first | ROW_MASK);
+    bind_i64(s->forget, 2, first | KEY_OF_ROW);
     bind_i64(s->forget, 3, max);
     db_run(s->db, s->forget);
     return db_changes(s->db);
+}
+
+void store_keys_recent(struct store_keys *s, recent_row_fn *fn, void *arg)
+{
+    while (db_step(s->db, s->recent))
+        fn(arg, col_i64(s->recent, 0), col_blob(s->recent, 1));
+    db_done(s->recent);
+}
+
+void store_keys_recent_add(struct store_keys *s, int64_t n, struct bytes keys)
+{
+    bind_i64(s->recent_add, 1, n);
+    bind_blob(s->recent_add, 2, keys);
+    db_run(s->db, s->recent_add);
+}
+
+void store_keys_recent_drop(struct store_keys *s, int64_t n)
+{
+    bind_i64(s->recent_drop, 1, n);
+    db_run(s->db, s->recent_drop);
 }

@@ -1,5 +1,5 @@
-/* store_keys: the rows of `keys` and `key_generations`. Only keys.c calls it, inside the turn's
- * transaction but at the start. */
+/* store_keys: the rows of `keys`, `recent_keys` and `key_generations`. Only keys.c and
+ * recent_keys.c call it, inside the turn's transaction but at the start. */
 #ifndef SEQUENCER_STORE_KEYS_H
 #define SEQUENCER_STORE_KEYS_H
 
@@ -33,15 +33,29 @@ void store_keys_generation_close(struct store_keys *s,
                                  const struct generation *g);
 void store_keys_generation_drop(struct store_keys *s, int64_t id);
 
-/* In the generation whose rows begin at `first`: the event that had this key in this range of
- * receive times; 0: none. */
-int64_t store_keys_find(struct store_keys *s, int64_t first, struct key key,
-                        int64_t from_ms, int64_t to_ms);
-void store_keys_add(struct store_keys *s, int64_t first, struct key key,
-                    int64_t event, int64_t received_ms);
+/* The part of a row's number that is of the key. */
+#define KEY_OF_ROW ((1LL << KEY_HASH_BITS) - 1)
+
+/* A row of `keys`. */
+struct key_row {
+    int64_t k;    /* the generation's number, and a part of the key */
+    int64_t rest; /* another part of the key */
+    int64_t event, received_ms;
+};
+
+bool store_keys_find(struct store_keys *s, int64_t k, struct key_row *row);
+/* Replaces a row with the same number. */
+void store_keys_add(struct store_keys *s, const struct key_row *row);
 /* Add all keys of this generation to a filter. */
 void store_keys_each(struct store_keys *s, int64_t first, struct filter *f);
 /* Delete up to `max` rows of this generation; returns how many. */
 int store_keys_forget(struct store_keys *s, int64_t first, int max);
+
+/* The rows of `recent_keys`, oldest first. */
+typedef void recent_row_fn(void *arg, int64_t n, struct bytes keys);
+void store_keys_recent(struct store_keys *s, recent_row_fn *fn, void *arg);
+void store_keys_recent_add(struct store_keys *s, int64_t n, struct bytes keys);
+/* Delete those up to this number. */
+void store_keys_recent_drop(struct store_keys *s, int64_t n);
 
 #endif

@@ -1,6 +1,7 @@
 /* Tests of keys on a real file: filters, generations, and a restart. P7. */
 #include "clock.h"
 #include "keys.h"
+#include "recent_keys.h"
 #include "retention.h"
 #include "store.h"
 #include <setjmp.h>
@@ -29,6 +30,7 @@ static void open_all(void)
 
 static void close_all(void)
 {
+    keys_store(keys);
     assert_int_equal(db_commit(db), GR_OK);
     keys_close(keys);
     db_close(db);
@@ -118,6 +120,125 @@ static void keys_of_all_generations_are_there_after_a_reopen(void **state)
     }
 }
 
+static int64_t rows(const char *table)
+{
+    char *sql = gr_printf("SELECT count(*) FROM %s", table);
+    sqlite3_stmt *s = NULL;
+    int64_t n;
+
+    assert_int_equal(sqlite3_prepare_v2(db_handle(db), sql, -1, &s, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+    n = sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    free(sql);
+    return n;
+}
+
+/* A turn after the other, until all keys that were added before are in the table `keys`. */
+static void add_others_and_move(void)
+{
+    for (int64_t n = 1; n <= RECENT_KEYS; n++)
+        keys_add(keys, key_of(-n), n, 1000, 7 * DAY_MS, 1000);
+    for (int turns = 0; rows("keys") < RECENT_KEYS || rows("recent_keys");
+         turns++) {
+        assert_in_range(turns, 0, 2 * RECENT_KEYS / RECENT_MOVED_MIN);
+        keys_store(keys);
+    }
+}
+
+/* In each turn a commit, and then a new process. */
+static void a_restart_at_any_time_loses_no_key(void **state)
+{
+    const int64_t count = RECENT_KEYS + RECENT_KEYS / 2, step = 6000;
+
+    (void)state;
+    for (int64_t n = 1; n <= count; n++) {
+        keys_add(keys, key_of(n), n, 1000, DAY_MS, 1000);
+        if (n % step)
+            continue;
+        close_all();
+        open_all();
+        for (int64_t i = 1; i <= n; i += 97)
+            assert_int_equal(keys_find(keys, key_of(i), 2000, DAY_MS, 0), i);
+    }
+    for (int i = 0; i < RECENT_KEYS / RECENT_MOVED_MIN / 2; i++)
+        keys_store(keys);
+    close_all(); /* in the middle of the move */
+    open_all();
+    assert_in_range(rows("keys"), RECENT_KEYS / 4, RECENT_KEYS);
+    for (int64_t i = 1; i <= count; i++)
+        assert_int_equal(keys_find(keys, key_of(i), 2000, DAY_MS, 0), i);
+    assert_int_equal(keys_count(keys), count);
+    for (int i = 0; rows("recent_keys"); i++) {
+        assert_in_range(i, 0, 2 * count / RECENT_MOVED_MIN);
+        keys_store(keys);
+    }
+    assert_int_equal(rows("keys"), count);
+    close_all();
+    open_all();
+    for (int64_t i = 1; i <= count; i++)
+        assert_int_equal(keys_find(keys, key_of(i), 2000, DAY_MS, 0), i);
+}
+
+static void a_turn_moves_a_bounded_number_of_keys(void **state)
+{
+    int64_t before;
+
+    (void)state;
+    for (int64_t n = 1; n <= RECENT_KEYS; n++)
+        keys_add(keys, key_of(n), n, 1000, DAY_MS, 1000);
+    close_all();
+    open_all();
+    keys_store(keys); /* from here on they are moved */
+    keys_store(keys);
+    before = rows("keys");
+    assert_int_equal(before, RECENT_MOVED_MIN);
+    for (int64_t n = 1; n <= 1000;
+         n++) /* at least as fast as new ones are added */
+        keys_add(keys, key_of(-n), n, 1000, DAY_MS, 1000);
+    keys_store(keys);
+    assert_int_equal(rows("keys"), before + 2000);
+}
+
+/* The same 48 bits: the later key has the row, wherever the earlier one is. */
+static void a_later_key_replaces_an_earlier_one(void **state)
+{
+    struct key a = key_of(1), b = a;
+
+    (void)state;
+    b.check ^= 1;
+    keys_add(keys, a, 7, 1000, 5000, 1000);
+    keys_add(keys, b, 8, 1000, 5000, 1000);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(keys_find(keys, a, 1000, 5000, 0), 0);
+        assert_int_equal(keys_find(keys, b, 1000, 5000, 0), 8);
+        close_all();
+        open_all();
+    }
+    add_others_and_move();
+    assert_int_equal(keys_find(keys, b, 1000, 5000, 0), 8);
+    keys_add(keys, a, 9, 1000, 5000, 1000);
+    assert_int_equal(keys_find(keys, b, 1000, 5000, 0), 0);
+    assert_int_equal(keys_find(keys, a, 1000, 5000, 0), 9);
+    add_others_and_move();
+    assert_int_equal(keys_find(keys, a, 1000, 5000, 0), 9);
+}
+
+static void keys_of_a_deleted_generation_are_not_moved(void **state)
+{
+    (void)state;
+    for (int64_t n = 1; n <= 2000; n++)
+        keys_add(keys, key_of(n), n, 1000, MINUTE_MS, 1000);
+    keys_store(keys);
+    keys_work(keys, &right_clock, HOUR_MS, 0); /* old: closed */
+    while (keys_work(keys, &right_clock, HOUR_MS, 2 * MINUTE_MS))
+        ;
+    assert_int_equal(keys_count(keys), 0);
+    add_others_and_move();
+    assert_int_equal(rows("keys"), RECENT_KEYS);
+}
+
 static void
 a_generation_is_deleted_as_a_whole_when_all_of_it_has_expired(void **state)
 {
@@ -127,6 +248,7 @@ a_generation_is_deleted_as_a_whole_when_all_of_it_has_expired(void **state)
     for (int64_t n = 1; n <= 2000; n++)
         keys_add(keys, key_of(n), n, 1000, MINUTE_MS, 1000);
     keys_add(keys, key_of(9999), 9999, 1000, 7 * DAY_MS, 1000);
+    add_others_and_move();
     keys_work(keys, &right_clock, HOUR_MS, 0); /* old: closed */
     assert_false(keys_work(keys, &right_clock, HOUR_MS,
                            30000)); /* nothing has ended yet */
@@ -134,7 +256,7 @@ a_generation_is_deleted_as_a_whole_when_all_of_it_has_expired(void **state)
     while (keys_work(keys, &right_clock, HOUR_MS, 2 * MINUTE_MS))
         assert_in_range(++turns, 1, 100);
     assert_true(turns > 3); /* a bounded number of rows at a time */
-    assert_int_equal(keys_count(keys), 1);
+    assert_int_equal(keys_count(keys), 1 + RECENT_KEYS);
     assert_int_equal(keys_find(keys, key_of(5), 2000, MINUTE_MS, 0), 0);
     assert_int_equal(keys_find(keys, key_of(9999), 2000, 7 * DAY_MS, 0), 9999);
 }
@@ -216,8 +338,10 @@ static void a_rolled_back_turn_removes_its_keys(void **state)
     (void)state;
     keys_add(keys, key_of(1), 1, 1000, DAY_MS, 1000);
     keys_work(keys, &right_clock, 1000, 0);
+    keys_store(keys);
     db_exec(db, "SAVEPOINT turn");
     keys_add(keys, key_of(2), 2, 1000, HOUR_MS, 1000);
+    keys_store(keys);
     db_exec(db, "ROLLBACK TO turn");
     keys_undo(keys);
     assert_int_equal(keys_count(keys), 1);
@@ -234,6 +358,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             keys_of_all_generations_are_there_after_a_reopen, set_up,
             tear_down),
+        cmocka_unit_test_setup_teardown(a_restart_at_any_time_loses_no_key,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_turn_moves_a_bounded_number_of_keys,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_later_key_replaces_an_earlier_one,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            keys_of_a_deleted_generation_are_not_moved, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_generation_is_deleted_as_a_whole_when_all_of_it_has_expired,
             set_up, tear_down),

@@ -12,7 +12,7 @@
 static const char *const allowed[] = {
     /* Small tables, at a start. */
     "FROM endpoints", "FROM deliverers", "FROM key_generations",
-    "FROM ingresses", "FROM subscribers", "sum(held)",
+    "keys FROM recent_keys", "FROM ingresses", "FROM subscribers", "sum(held)",
     /* What one event has, and what an operator asks for. */
     "ORDER BY name", "FROM attempts WHERE event", "FROM halts h",
     /* Bounded inside. */
