@@ -188,6 +188,8 @@ enum response event_types_judge(const struct event_types *t,
     const struct event_catalogue *c = t ? t->catalogue : NULL;
     const struct json_schema *schema = NULL;
     struct json_schema_wrong w;
+    json_t *data;
+    bool fits;
 
     if (!is_checked(producer))
         return RESPONSE_NONE;
@@ -203,8 +205,12 @@ enum response event_types_judge(const struct event_types *t,
                  event->type);
         return RESPONSE_TYPE_UNKNOWN;
     }
-    if (!producer->check_schema || !schema ||
-        json_schema_fits(schema, json_object_get(event->json, "data"), &w))
+    if (!producer->check_schema || !schema)
+        return RESPONSE_NONE;
+    data = published_data(event);
+    fits = json_schema_fits(schema, data, &w);
+    json_decref(data);
+    if (fits)
         return RESPONSE_NONE;
     wrong->field = "data";
     wrong->rule = w.rule;

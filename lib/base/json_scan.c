@@ -13,12 +13,20 @@ enum {
     /* Together fewer than the 308 digits of the largest double. */
     REAL_MAX_BYTES = 100,
     EXPONENT_MAX_DIGITS = 2,
+    NAMES_MAX = 32,
 };
 
 struct scan {
     const unsigned char *p, *end;
     int depth;
     bool escaped; /* the last string has a backslash */
+    bool unique;  /* equal names in an object end the scan */
+};
+
+/* The names of an object that were read. */
+struct names {
+    size_t count;
+    struct bytes items[NAMES_MAX];
 };
 
 /* One step of the pointer, searched in the outermost object or list. `step` is as the
@@ -228,27 +236,46 @@ static bool element(struct scan *s, struct target *w, bool is)
     return true;
 }
 
-static bool member(struct scan *s, struct target *w)
+/* false: it has this name already, or too many. */
+static bool add_name(struct names *names, struct bytes name)
 {
-    const unsigned char *name;
+    for (size_t i = 0; i < names->count; i++)
+        if (names->items[i].n == name.n &&
+            memcmp(names->items[i].p, name.p, name.n) == 0)
+            return false;
+    if (names->count == NAMES_MAX)
+        return false;
+    names->items[names->count++] = name;
+    return true;
+}
+
+static bool member(struct scan *s, struct target *w, struct names *names)
+{
+    struct bytes name;
     bool is;
 
     skip_blanks(s);
-    name = s->p + 1;
+    name.p = s->p + 1;
     if (!string(s) || s->escaped)
         return false;
-    is = w && is_step(w, name, (size_t)(s->p - 1 - name));
+    name.n = (size_t)(s->p - 1 - (const unsigned char *)name.p);
+    if (s->unique && !add_name(names, name))
+        return false;
+    is = w && is_step(w, name.p, name.n);
     skip_blanks(s);
     return take(s, ':') && element(s, w, is);
 }
 
 static bool object(struct scan *s, struct target *w)
 {
+    struct names names;
+
+    names.count = 0;
     skip_blanks(s);
     if (take(s, '}'))
         return true;
     do {
-        if (!member(s, w))
+        if (!member(s, w, &names))
             return false;
     } while (take(s, ','));
     return take(s, '}');
@@ -317,6 +344,20 @@ static size_t step_index(const char *step)
     return index;
 }
 
+/* Whether the scan is sure that its text is one value; `w` has what was found in it. */
+static bool whole(struct scan *s, struct target *w, struct bytes *all)
+{
+    const unsigned char *from;
+
+    skip_blanks(s);
+    from = s->p;
+    if (!value(s, w))
+        return false;
+    *all = (struct bytes){from, (size_t)(s->p - from)};
+    skip_blanks(s);
+    return s->p == s->end;
+}
+
 enum json_scanned json_scan(struct bytes text, const char *pointer,
                             struct bytes *found, size_t *read_bytes)
 {
@@ -326,27 +367,36 @@ enum json_scanned json_scan(struct bytes text, const char *pointer,
     do {
         struct scan s = {.p = from, .end = to};
         struct target w = {.from = NULL};
-        const unsigned char *begin, *end;
-
         if (*pointer) {
             w.step = pointer + 1;
             w.index = step_index(w.step);
             pointer += 1 + strcspn(w.step, "/");
         }
         *read_bytes += (size_t)(to - from);
-        skip_blanks(&s);
-        begin = s.p;
-        if (!value(&s, w.step ? &w : NULL))
-            return JSON_SCAN_UNSURE;
-        end = s.p;
-        skip_blanks(&s);
-        if (s.p != s.end)
+        if (!whole(&s, w.step ? &w : NULL, found))
             return JSON_SCAN_UNSURE;
         if (w.step && !w.from)
             return JSON_SCAN_ABSENT;
-        from = w.step ? w.from : begin;
-        to = w.step ? w.to : end;
+        if (w.step)
+            *found = (struct bytes){w.from, (size_t)(w.to - w.from)};
+        from = found->p;
+        to = from + found->n;
     } while (*pointer);
-    *found = (struct bytes){from, (size_t)(to - from)};
+    return JSON_SCAN_FOUND;
+}
+
+enum json_scanned json_scan_member(struct bytes text, const char *name,
+                                   struct bytes *found)
+{
+    const unsigned char *from = text.n ? text.p : (const void *)"";
+    struct scan s = {.p = from, .end = from + text.n, .unique = true};
+    struct target w = {.step = name, .index = SIZE_MAX};
+    struct bytes all;
+
+    if (!whole(&s, &w, &all))
+        return JSON_SCAN_UNSURE;
+    if (!w.from)
+        return JSON_SCAN_ABSENT;
+    *found = (struct bytes){w.from, (size_t)(w.to - w.from)};
     return JSON_SCAN_FOUND;
 }

@@ -29,4 +29,11 @@ enum json_scanned {
 enum json_scanned json_scan(struct bytes text, const char *pointer,
                             struct bytes *value, size_t *read_bytes);
 
+/* The same for the member `name` (without ~ and /) of the object that `text` is, if no object in it has equal
+ * names: FOUND also means
+ * that json_loadb() accepts `text` with JSON_REJECT_DUPLICATES. UNSURE, too: an object has more
+ * than 32 members. Reads each byte once. */
+enum json_scanned json_scan_member(struct bytes text, const char *name,
+                                   struct bytes *value);
+
 #endif

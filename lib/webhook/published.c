@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "conf.h"
 #include "headers.h"
+#include "json_scan.h"
 #include "json_text.h"
 #include "named_url.h"
 #include "route.h"
@@ -185,15 +186,41 @@ static gr_rc check_names(const json_t *object, struct published_wrong *w)
     return GR_OK;
 }
 
+enum {
+    READ_FLAGS = JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL |
+                 JSON_ALLOW_NUL,
+};
+
+/* Reads the object without `data`, which is most of it, and which nothing looks into. false: that is not
+ * possible, and nothing is said about the body. */
+static bool read_without_data(struct published *p, struct bytes body)
+{
+    const char *from = body.p, *data;
+    struct buf rest;
+
+    if (json_scan_member(body, "data", &p->data) != JSON_SCAN_FOUND)
+        return false;
+    data = p->data.p;
+    buf_init(&rest, body.n + sizeof "null");
+    buf_put(&rest, from, (size_t)(data - from));
+    buf_puts(&rest, "null");
+    buf_put(&rest, data + p->data.n,
+            body.n - p->data.n - (size_t)(data - from));
+    p->json = json_read((struct bytes){rest.data, rest.len}, READ_FLAGS, NULL);
+    buf_fini(&rest);
+    return p->json;
+}
+
 gr_rc published_read(struct published *p, struct bytes body,
                      struct published_wrong *w)
 {
     json_error_t error;
+    bool has_data;
 
     memset(p, 0, sizeof *p);
-    p->json = json_read(
-        body, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL,
-        &error);
+    has_data = read_without_data(p, body);
+    if (!has_data)
+        p->json = json_read(body, READ_FLAGS, &error);
     if (!p->json)
         return refuse(w, "", "is not JSON: %.80s (at byte %d)", error.text,
                       error.position);
@@ -209,8 +236,14 @@ gr_rc published_read(struct published *p, struct bytes body,
         return refuse(w, "data", "is missing");
     if (read_optional(p, w) != GR_OK)
         return GR_REFUSE;
-    p->data = find_data(body.p);
+    if (!has_data)
+        p->data = find_data(body.p);
     return GR_OK;
+}
+
+json_t *published_data(const struct published *p)
+{
+    return json_read(p->data, READ_FLAGS | JSON_DECODE_ANY, NULL);
 }
 
 void published_fini(struct published *p)
@@ -380,20 +413,25 @@ const char *published_sent(const struct published *p, struct bytes headers,
                            const char *event_id, int64_t received_ms,
                            struct buf *out)
 {
-    const json_t *data = json_object_get(p->json, "data");
+    const char *type = "application/json";
     struct bytes kind;
+    json_t *data = NULL;
 
     if (!headers_get(headers, PUBLISHED_PAYLOAD, &kind, NULL)) {
         published_body(p, event_id, received_ms, out);
-    } else if (kind.n == strlen(PAYLOAD_TEXT) &&
-               memcmp(kind.p, PAYLOAD_TEXT, kind.n) == 0 &&
-               json_is_string(data)) {
+        return type;
+    }
+    if (kind.n == strlen(PAYLOAD_TEXT) &&
+        memcmp(kind.p, PAYLOAD_TEXT, kind.n) == 0)
+        data = published_data(p);
+    if (json_is_string(data)) {
         buf_put(out, json_string_value(data), json_string_length(data));
-        return "text/plain; charset=utf-8";
+        type = "text/plain; charset=utf-8";
     } else {
         buf_put(out, p->data.p, p->data.n);
     }
-    return "application/json";
+    json_decref(data);
+    return type;
 }
 
 void published_event_id(char out[EVENT_ID_BYTES + 1], const char *producer,

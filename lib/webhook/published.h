@@ -19,7 +19,8 @@ enum {
 }; /* of id, type, workspace, ordering_key */
 
 struct published {
-    json_t *json; /* the object, owned; the texts below are inside it */
+    json_t *
+        json; /* the object, owned, but for `data`; the texts below are inside it */
     const char *type, *workspace;
     const char *id; /* NULL: none */
     const json_t
@@ -58,6 +59,9 @@ struct published_wrong {
 GR_MUST_CHECK gr_rc published_read(struct published *p, struct bytes body,
                                    struct published_wrong *wrong);
 void published_fini(struct published *p);
+
+/* A tree of `data`, the caller's. */
+json_t *published_data(const struct published *p);
 
 /* Whether this producer may send it; `wrong` says why not. PUBLISHED_UNKNOWN: it names
  * an endpoint or a retry policy that is not in the configuration, or a port that its endpoint

@@ -1,9 +1,33 @@
 /* fuzz_json: bodies as JSON: a producer's event, a list that is split, and texts
  * that become JSON strings. */
 #include "fuzz.h"
+#include "json_scan.h"
 #include "json_text.h"
 #include "published.h"
 #include "split.h"
+
+/* What the scanner is sure of, Jansson reads, too. */
+static void try_member(struct bytes body)
+{
+    struct bytes found;
+    json_t *all, *data;
+
+    if (json_scan_member(body, "data", &found) == JSON_SCAN_UNSURE)
+        return;
+    all = json_loadb(body.p, body.n,
+                     JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL,
+                     NULL);
+    fuzz_check(all);
+    if (json_scan_member(body, "data", &found) == JSON_SCAN_FOUND) {
+        data = json_loadb(found.p, found.n, JSON_DECODE_ANY | JSON_ALLOW_NUL,
+                          NULL);
+        fuzz_check(data && json_equal(data, json_object_get(all, "data")));
+        json_decref(data);
+    } else {
+        fuzz_check(!json_object_get(all, "data"));
+    }
+    json_decref(all);
+}
 
 static void try_published(struct bytes body)
 {
@@ -12,8 +36,10 @@ static void try_published(struct bytes body)
 
     if (published_read(&p, body, &wrong) == GR_OK) {
         struct buf out;
-        json_t *event;
+        json_t *event, *data = published_data(&p);
 
+        fuzz_check(data);
+        json_decref(data);
         fuzz_check(p.type && *p.type && p.workspace && *p.workspace);
         buf_init(&out, 2 * body.n + 10000);
         published_body(&p, "evt_01M7ZTFTJX2GJ88K9BVSR291WA", 1700000000000LL,
@@ -62,6 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct fuzz_input in = {data, n};
     struct bytes body = fuzz_rest(&in);
 
+    try_member(body);
     try_published(body);
     try_split(body);
     try_text(body);

@@ -257,6 +257,49 @@ static void the_scanner_accepts_what_jansson_accepts(void **state)
     assert_int_equal(look((struct bytes){NULL, 0}, "/a"), JSON_SCAN_UNSURE);
 }
 
+/* "" when there is none; "?" when only Jansson can say. */
+static const char *data_of(const char *text)
+{
+    static char out[400];
+    struct bytes value = {"", 0};
+    enum json_scanned scanned = json_scan_member(
+        (struct bytes){text, strlen(text)}, "data", &value);
+
+    if (scanned == JSON_SCAN_UNSURE)
+        return "?";
+    snprintf(out, sizeof out, "%.*s", (int)value.n, (const char *)value.p);
+    return scanned == JSON_SCAN_FOUND ? out : "";
+}
+
+static void equal_names_are_left_to_jansson(void **state)
+{
+    struct buf names;
+
+    (void)state;
+    assert_string_equal(data_of(" {\"a\":{\"data\":1},\"data\" : [1, {}] }"),
+                        "[1, {}]");
+    assert_string_equal(data_of("{\"a\":1}"), "");
+    assert_string_equal(data_of("[{\"data\":1}]"), "");
+    assert_string_equal(data_of("{\"data\":1,\"data\":1}"), "?");
+    assert_string_equal(data_of("{\"data\":{\"b\":1,\"c\":2,\"b\":1}}"), "?");
+    assert_string_equal(data_of("{\"data\":[{\"b\":{\"x\":1,\"x\":2}}]}"), "?");
+    assert_string_equal(data_of("{\"data\":[{\"b\":1},{\"b\":1}]}"),
+                        "[{\"b\":1},{\"b\":1}]");
+    assert_string_equal(data_of("{\"d\\u0061ta\":1,\"data\":2}"), "?");
+    assert_string_equal(data_of("{\"data\":1} {"), "?");
+    assert_string_equal(data_of(""), "?");
+    buf_init(&names, 1000);
+    buf_puts(&names, "{\"data\":7");
+    for (int i = 1; i < 32; i++)
+        buf_printf(&names, ",\"%d\":0", i);
+    buf_puts(&names, "}");
+    assert_string_equal(data_of(names.data), "7");
+    names.len--;
+    buf_puts(&names, ",\"more\":0}");
+    assert_string_equal(data_of(names.data), "?");
+    buf_fini(&names);
+}
+
 /* Each byte of a string at each place of the eight that are read at once. */
 static void every_invalid_byte_is_found(void **state)
 {
@@ -439,6 +482,7 @@ int main(void)
         cmocka_unit_test(pointers_lead_to_strings_of_values),
         cmocka_unit_test(of_equal_names_the_last_counts),
         cmocka_unit_test(the_scanner_accepts_what_jansson_accepts),
+        cmocka_unit_test(equal_names_are_left_to_jansson),
         cmocka_unit_test(every_invalid_byte_is_found),
         cmocka_unit_test(scanned_values_equal_parsed_ones),
         cmocka_unit_test(deep_nesting_is_left_to_jansson),
