@@ -102,6 +102,7 @@ void console_measure(void *self);
 json_t *console_ask_alerts(void *self, json_t *args, char why[200]);
 json_t *console_ask_series(void *self, json_t *args, char why[200]);
 json_t *console_make_link(void *self, json_t *args, char why[200]);
+json_t *console_portal_link(void *self, json_t *args, char why[200]);
 json_t *console_ask_trace(void *self, json_t *args, char why[200]);
 
 /* alerts.c: evaluates rules, writes rows */

@@ -96,6 +96,7 @@ static const struct control_command commands[] = {
     {&command_alert_unsilence, silences_end},
     {&command_series, console_ask_series},
     {&command_console_link, console_make_link},
+    {&command_portal_link, console_portal_link},
     {0},
 };
 

@@ -8,34 +8,40 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FILE_MAX_BYTES = 1024 * 1024 };
+enum { FILE_MAX_BYTES = 1024 * 1024, POLICY_MAX_BYTES = 8 * 1024 };
 
 static const char prefix[] = "/pages/";
 
-/* Scripts and styles only from files of ours, no HTML made from text (Trusted Types), no frames. */
+/* Scripts and styles only from files of ours, no HTML made from text (Trusted Types). Behind it are the origins of
+ * pages that may show it in a frame. */
 static const char policy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src "
     "'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'; require-trusted-types-for 'script'; "
-    "trusted-types 'none'";
+    "require-trusted-types-for 'script'; trusted-types 'none'; "
+    "frame-ancestors";
 
 /* The first segment of the address of each page; router.js knows the rest. */
 static const char *const pages[] = {
     "",        "sign-in", "events", "dead-letters", "endpoints", "workspaces",
     "rejects", "alerts",  "jobs",   "audit",        "tokens",    "system"};
+static const char portal[] = "portal";
 
 /* The path of a hostile request may be empty, or not begin with a slash. */
-static bool is_page(const char *path)
+static bool is_in(const char *path, const char *segment)
 {
-    size_t n;
+    size_t n = strlen(segment);
 
-    if (*path != '/')
-        return false;
-    n = strcspn(path + 1, "/");
+    return *path == '/' && strncmp(path + 1, segment, n) == 0 &&
+           (!path[n + 1] || (n && path[n + 1] == '/'));
+}
+
+/* The file of the page with this path; NULL: there is none. */
+static const char *document_of(const char *path)
+{
     for (size_t i = 0; i < COUNT_OF(pages); i++)
-        if (strlen(pages[i]) == n && strncmp(path + 1, pages[i], n) == 0)
-            return n || !path[1];
-    return false;
+        if (is_in(path, pages[i]))
+            return "index.html";
+    return is_in(path, portal) ? "portal.html" : NULL;
 }
 
 static const char *type_of(const char *name)
@@ -154,22 +160,37 @@ static bool take_embedded(const char *name, struct web_request *r)
 
 /* ---- */
 
-static void confine(struct web_request *r)
+/* `origins` NULL: no page may show it in a frame. */
+static void confine(struct web_request *r, const struct string_list *origins)
 {
-    web_add_header(r, "Content-Security-Policy", policy);
+    struct buf text;
+
+    buf_init(&text, POLICY_MAX_BYTES);
+    buf_puts(&text, policy);
+    for (size_t i = 0; origins && i < origins->count; i++) {
+        buf_puts(&text, " ");
+        buf_puts(&text, origins->items[i]);
+    }
+    if (!origins || !origins->count) {
+        buf_puts(&text, " 'none'");
+        web_add_header(r, "X-Frame-Options", "DENY");
+    }
+    web_add_header(r, "Content-Security-Policy", text.data);
     web_add_header(r, "Cross-Origin-Opener-Policy", "same-origin");
     web_add_header(r, "Cross-Origin-Resource-Policy", "same-origin");
-    web_add_header(r, "X-Frame-Options", "DENY");
+    buf_fini(&text);
 }
 
-bool static_pages_take(const char *folder, struct web_request *r)
+bool static_pages_take(const char *folder, const struct string_list *origins,
+                       struct web_request *r)
 {
-    const char *version = folder ? "@VERSION@" : page_version, *name;
+    const char *version = folder ? "@VERSION@" : page_version,
+               *document = document_of(r->path), *name = document;
+    bool is_portal = is_in(r->path, portal);
     size_t n = strlen(version);
-    bool document = is_page(r->path);
 
     if (document) {
-        name = "index.html";
+        ;
     } else if (strncmp(r->path, prefix, strlen(prefix)) == 0) {
         name = r->path + strlen(prefix);
         if (strncmp(name, version, n) != 0 || name[n] != '/')
@@ -181,9 +202,10 @@ bool static_pages_take(const char *folder, struct web_request *r)
     if (folder ? !take_from_folder(folder, name, r) : !take_embedded(name, r))
         return false;
     r->type = type_of(name);
-    r->cache = folder     ? "no-store"
-               : document ? "no-cache"
-                          : "public, max-age=31536000, immutable";
-    confine(r);
+    /* A browser that has the portal's document must not keep the origins of a former configuration. */
+    r->cache = folder || is_portal ? "no-store"
+               : document          ? "no-cache"
+                                   : "public, max-age=31536000, immutable";
+    confine(r, is_portal ? origins : NULL);
     return true;
 }

@@ -18,7 +18,9 @@ extern const struct page_file page_files[]; /* ends with a NULL name */
 extern const char page_version[];           /* the digest of all of them */
 
 /* Whether the path of a GET or HEAD is that of a page or a file; then makes the response. `folder`:
- * instead of the embedded files; or NULL. */
-bool static_pages_take(const char *folder, struct web_request *r);
+ * instead of the embedded files; or NULL. `origins`: of pages that may show the portal in a frame; nothing else may
+ * be shown in one. */
+bool static_pages_take(const char *folder, const struct string_list *origins,
+                       struct web_request *r);
 
 #endif

@@ -7,6 +7,7 @@
 #include "json_text.h"
 #include "log.h"
 #include "monitors.h"
+#include "portal.h"
 #include "sessions.h"
 #include "sign_in.h"
 #include "static_pages.h"
@@ -232,7 +233,9 @@ static void page(struct console *c, struct web_request *r)
         buf_puts(&r->text, "{\"status\":\"ok\"}\n");
     } else if (strcmp(path, "/api/alerts") == 0) {
         page_alerts(c, r);
-    } else if (!static_pages_take(c->daemon.settings->console.pages, r)) {
+    } else if (!static_pages_take(c->daemon.settings->console.pages,
+                                  &c->daemon.settings->console.portal.origins,
+                                  r)) {
         web_fail(r, WEB_NO_ROUTE, NULL,
                  "not found; there are pages at /, and /metrics, /healthz, "
                  "/api/alerts and /api/v1");
@@ -291,6 +294,13 @@ json_t *console_make_link(void *self, json_t *args, char why[200])
                       json_time(c->daemon.loop.now_ms + LINK_LIFE_MS));
     free(url);
     return reply;
+}
+
+json_t *console_portal_link(void *self, json_t *args, char why[200])
+{
+    struct console *c = self;
+
+    return portal_link(c->api, args, why);
 }
 
 /* `grapnel trace` asks every process; the console knows nothing of events. */

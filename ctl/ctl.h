@@ -86,6 +86,7 @@ int run_alerts_silences(struct ctl *c);
 int run_alerts_silence(struct ctl *c);
 int run_alerts_unsilence(struct ctl *c);
 int run_console_link(struct ctl *c);
+int run_portal_link(struct ctl *c);
 int run_tokens(struct ctl *c);
 int run_tokens_create(struct ctl *c);
 int run_tokens_revoke(struct ctl *c);

@@ -43,6 +43,7 @@ struct api *api_open(struct daemon *daemon, struct live *live)
     a->tokens = token_cache_new();
     a->tenants = tenant_limits_new();
     a->sessions = sessions_open();
+    a->portal = portal_grants_open();
     TAILQ_INIT(&a->all);
     TAILQ_INIT(&a->ready);
     return a;
@@ -58,7 +59,23 @@ void api_close(struct api *a)
     token_cache_free(a->tokens);
     tenant_limits_free(a->tenants);
     sessions_close(a->sessions);
+    portal_grants_close(a->portal);
     free(a);
+}
+
+char *api_own_url(const struct api *a)
+{
+    const struct settings *s = a->daemon->settings;
+    const char *host = s->console.host;
+    bool any = strcmp(host, "0.0.0.0") == 0, any6 = strcmp(host, "::") == 0;
+    bool six = strchr(host, ':') != NULL;
+
+    return gr_printf("%s://%s%s%s:%d", s->console.tls.key ? "https" : "http",
+                     six ? "[" : "",
+                     any    ? "127.0.0.1"
+                     : any6 ? "::1"
+                            : host,
+                     six ? "]" : "", s->console.port);
 }
 
 int api_fd(const struct api *a)
@@ -544,21 +561,38 @@ void api_find_actor(struct api_request *r)
     }
 }
 
-/* A header is preferred to a cookie: its sender has chosen it for this request. */
-void api_authorize(struct api_request *r)
+/* Whether the request has a header Authorization, with which it then goes on. */
+static bool has_bearer(struct api_request *r)
 {
     int count;
     const char *header = web_header(r->web, "Authorization", &count),
                *token = count == 1 ? bearer_token(header) : NULL;
-    enum sign_in_result session;
 
     if (token) {
         token_digest(token, strlen(token), r->digest);
         r->of_store = token_is_of_store(token);
-        api_find_actor(r);
-        return;
+        if (!portal_authorize(r, token))
+            api_find_actor(r);
+    } else if (count) {
+        refuse_missing(r);
     }
-    session = count ? SIGN_IN_NO_SESSION : sign_in_find_session(r);
+    return count > 0;
+}
+
+void api_authorize_bearer(struct api_request *r)
+{
+    if (!has_bearer(r))
+        refuse_missing(r);
+}
+
+/* A header is preferred to a cookie: its sender has chosen it for this request. */
+void api_authorize(struct api_request *r)
+{
+    enum sign_in_result session;
+
+    if (has_bearer(r))
+        return;
+    session = sign_in_find_session(r);
     if (session == SIGN_IN_NO_SESSION)
         refuse_missing(r);
     else if (session == SIGN_IN_SESSION && *r->digest)
@@ -767,7 +801,8 @@ bool api_has(const char *path)
     size_t n = strlen(prefix);
 
     return (strncmp(path, prefix, n) == 0 && (path[n] == '/' || !path[n])) ||
-           strcmp(path, page_path) == 0 || sign_in_has(path);
+           strcmp(path, page_path) == 0 || sign_in_has(path) ||
+           portal_has(path);
 }
 
 void api_begin(struct api *a, struct web_request *w)
@@ -787,6 +822,8 @@ void api_begin(struct api *a, struct web_request *w)
     r->authorized = start;
     if (sign_in_has(w->path))
         sign_in_begin(r);
+    else if (portal_has(w->path))
+        portal_begin(r);
     else if (!is_description(r))
         api_authorize(r);
 }
@@ -859,6 +896,7 @@ int api_work(struct api *a)
     }
     wait_ms = loop_sooner(wait_ms, take_due(a));
     wait_ms = loop_sooner(wait_ms, sign_in_work(a));
+    wait_ms = loop_sooner(wait_ms, portal_work(a));
     while ((r = TAILQ_FIRST(&a->ready))) {
         TAILQ_REMOVE(&a->ready, r, ready_link);
         r->ready = false;

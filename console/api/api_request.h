@@ -9,6 +9,7 @@
 
 #include "api.h"
 #include "authorization.h"
+#include "portal_grants.h"
 #include "process_client.h"
 #include "processes.h"
 #include "rate.h"
@@ -24,10 +25,11 @@ struct api_request {
     TAILQ_ENTRY(api_request) ready_link;
     struct api *api;
     struct web_request *web;
-    /* Of its token, or of the session's; "": it has a session that a link began. */
+    /* Of its token, or of the session's; "": it has a session that a link began, or a token of the portal. */
     char digest[TOKEN_DIGEST_BYTES + 1];
-    bool of_store;           /* the sequencer may have this token */
-    struct session *session; /* its cookie's; NULL: it has a token */
+    bool of_store;               /* the sequencer may have this token */
+    struct session *session;     /* its cookie's; NULL: it has a token */
+    struct portal_grant *portal; /* its token, if that is one of the portal */
     struct api_actor actor;
     api_step *authorized; /* is called when the actor is known */
     struct route_match route;
@@ -58,11 +60,13 @@ struct api {
     struct token_cache *tokens;
     struct tenant_limits *tenants;
     struct sessions *sessions;
+    struct portal_grants *portal;
     struct live *live;
     TAILQ_HEAD(, api_request) all, ready;
     int open;              /* requests without a response */
     int64_t look_ms;       /* mono: look at those that wait then */
     int64_t sessions_ms;   /* mono: look at sessions then */
+    int64_t portal_ms;     /* mono: look at erased workspaces then */
     struct bucket guesses; /* questions for tokens from refused addresses */
 };
 
@@ -92,6 +96,8 @@ void api_processes(struct api_request *r, const char *kind,
 
 /* Finds out who asks, by the token or the cookie, and goes on with r->authorized; or responds. */
 void api_authorize(struct api_request *r);
+/* The same, but only by a token in the header. */
+void api_authorize_bearer(struct api_request *r);
 /* The same for the token of r->digest and r->of_store. */
 void api_find_actor(struct api_request *r);
 /* Whether a change may come from here, in this form; if not, responds. */
@@ -118,6 +124,19 @@ enum sign_in_result {
 int sign_in_work(struct api *a);
 /* Ends the session of the request, whose token is not valid any more. */
 void sign_in_lost(struct api_request *r);
+
+/* portal.c: /api/portal, and the tokens of the portal */
+bool portal_has(const char *path);
+void portal_begin(struct api_request *r);
+/* Whether the token, whose digest is in r->digest, has the form of those of the portal. Then it goes on with
+ * r->authorized, or responds. */
+bool portal_authorize(struct api_request *r, const char *token);
+/* Ends tokens that have expired, or whose workspace was erased, with their streams. Returns how long until it has
+ * to be called again, in ms. */
+int portal_work(struct api *a);
+
+/* The URL of this console, as its settings say; without a slash at the end. The caller's. */
+char *api_own_url(const struct api *a);
 
 /* Begins the command itself. */
 void api_run(struct api_request *r);

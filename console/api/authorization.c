@@ -1,12 +1,14 @@
 /* authorization: compares tokens, and counts failures. */
 #include "authorization.h"
 #include "network.h"
+#include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/random.h>
 
 enum {
     ADDRESSES_MAX = 1024,
@@ -95,6 +97,16 @@ bool token_of_store(const json_t *reply, struct api_actor *out)
 bool token_is_of_store(const char *token)
 {
     return strncmp(token, "grp_", 4) == 0;
+}
+
+void secret_make(char out[SECRET_BYTES + 1])
+{
+    unsigned char random[SECRET_BYTES / 2];
+
+    if (getrandom(random, sizeof random, 0) != sizeof random)
+        die(EXIT_UNAVAILABLE, "getrandom: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof random; i++)
+        snprintf(out + 2 * i, 3, "%02x", random[i]);
 }
 
 void token_digest(const void *p, size_t n, char out[TOKEN_DIGEST_BYTES + 1])

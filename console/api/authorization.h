@@ -7,7 +7,10 @@
 #include "command_spec.h"
 #include "string_list.h"
 
-enum { TOKEN_DIGEST_BYTES = 64 }; /* SHA-256 as hexadecimal digits */
+enum {
+    TOKEN_DIGEST_BYTES = 64, /* SHA-256 as hexadecimal digits */
+    SECRET_BYTES = 64,       /* 256 random bits as hexadecimal digits */
+};
 
 /* Who asks. */
 struct api_actor {
@@ -16,6 +19,7 @@ struct api_actor {
     char owner[100]; /* of idempotency keys: the same as long as the token */
     enum role role;
     char workspace[TOKEN_WORKSPACE_MAX_BYTES + 1]; /* of ROLE_WORKSPACE */
+    bool read_only; /* of ROLE_WORKSPACE, in the portal */
 };
 
 /* The token of an `Authorization` header: "Bearer TOKEN"; NULL: it has another form. */
@@ -33,6 +37,8 @@ bool digest_find(const struct string_list *tokens, const char *digest,
 bool token_of_store(const json_t *reply, struct api_actor *out);
 /* Whether the sequencer may have it: "grp_…". */
 bool token_is_of_store(const char *token);
+/* Draws a secret that nobody can guess. */
+void secret_make(char out[SECRET_BYTES + 1]);
 /* Its SHA-256, by which the sequencer knows it. */
 void token_digest(const void *p, size_t n, char out[TOKEN_DIGEST_BYTES + 1]);
 

@@ -1,13 +1,10 @@
 /* sessions: keeps sessions and sign-in links in memory. */
 #include "sessions.h"
 #include "alloc.h"
-#include "log.h"
-#include <errno.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 struct sign_in_link {
     char digest[TOKEN_DIGEST_BYTES + 1]; /* of the secret; "": it is free */
@@ -41,16 +38,6 @@ void sessions_close(struct sessions *s)
         free(of);
     }
     free(s);
-}
-
-static void draw(char out[SESSION_ID_BYTES + 1])
-{
-    unsigned char random[SESSION_ID_BYTES / 2];
-
-    if (getrandom(random, sizeof random, 0) != sizeof random)
-        die(EXIT_UNAVAILABLE, "getrandom: %s", strerror(errno));
-    for (size_t i = 0; i < sizeof random; i++)
-        snprintf(out + 2 * i, 3, "%02x", random[i]);
 }
 
 static bool same_digest(const char *a, const char *b)
@@ -128,8 +115,8 @@ struct session *sessions_begin(struct sessions *s, const char *digest,
     struct session *of = gr_alloc(sizeof *of);
 
     make_room(s, digest, actor->role == ROLE_WORKSPACE);
-    draw(id);
-    draw(of->csrf);
+    secret_make(id);
+    secret_make(of->csrf);
     token_digest(id, SESSION_ID_BYTES, of->id_digest);
     snprintf(of->digest, sizeof of->digest, "%s", digest);
     of->of_store = of_store;
@@ -173,7 +160,7 @@ void sessions_link(struct sessions *s, enum role role, const char *who,
     for (size_t i = 0; i < LINKS_MAX && !is_free(l, mono_ms); i++)
         if (is_free(&s->links[i], mono_ms) || s->links[i].made_ms < l->made_ms)
             l = &s->links[i];
-    draw(secret);
+    secret_make(secret);
     *l = (struct sign_in_link){.actor = {.role = role}, .made_ms = mono_ms};
     token_digest(secret, SESSION_ID_BYTES, l->digest);
     snprintf(l->actor.name, sizeof l->actor.name, "%.100s, by link", who);

@@ -21,7 +21,7 @@ enum {
     SESSION_LIFE_MS = 12 * 3600 * 1000,
     LINKS_MAX = 16,
     LINK_LIFE_MS = 10 * 60 * 1000,
-    SESSION_ID_BYTES = 64, /* 256 random bits as hexadecimal digits */
+    SESSION_ID_BYTES = SECRET_BYTES,
 };
 
 struct session {

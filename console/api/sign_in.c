@@ -264,17 +264,10 @@ void sign_in_begin(struct api_request *r)
 
 char *sign_in_link(struct api *a, enum role role, const char *who)
 {
-    const struct settings *s = a->daemon->settings;
-    const char *host = s->console.host;
-    bool any = strcmp(host, "0.0.0.0") == 0, any6 = strcmp(host, "::") == 0;
-    char secret[SESSION_ID_BYTES + 1];
-    bool six = strchr(host, ':') != NULL;
+    char secret[SESSION_ID_BYTES + 1], *own = api_own_url(a), *url;
 
     sessions_link(a->sessions, role, who, mono_ms(), secret);
-    return gr_printf("%s://%s%s%s:%d/sign-in#link=%s",
-                     s->console.tls.key ? "https" : "http", six ? "[" : "",
-                     any    ? "127.0.0.1"
-                     : any6 ? "::1"
-                            : host,
-                     six ? "]" : "", s->console.port, secret);
+    url = gr_printf("%s/sign-in#link=%s", own, secret);
+    free(own);
+    return url;
 }

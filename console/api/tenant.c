@@ -119,6 +119,15 @@ bool tenant_permits(struct api_request *r)
                  role_name(r->command->role));
         return false;
     }
+    /* The portal is for people: it takes no deliveries. */
+    if (r->portal &&
+        (r->command->flags & COMMAND_FREQUENT ||
+         (r->actor.read_only && r->command->flags & COMMAND_ACTS))) {
+        api_fail(r, WEB_ROLE, NULL,
+                 r->actor.read_only ? "this portal only shows"
+                                    : "the portal cannot do this");
+        return false;
+    }
     return is_rare_enough(r);
 }
 

@@ -396,8 +396,9 @@ void live_reload(struct live *l, const struct string_list *tokens)
 
     TAILQ_FOREACH(s, &l->streams, link)
     {
-        /* The API ends the streams of a session that a link began. */
-        bool there = *s->digest || strncmp(s->owner, "link_", 5) == 0;
+        /* The API ends the streams of a session that a link began, and of the portal. */
+        bool there = *s->digest || strncmp(s->owner, "link_", 5) == 0 ||
+                     strncmp(s->owner, "portal_", 7) == 0;
 
         for (size_t i = 0; !there && i < tokens->count; i++) {
             token_digest(tokens->items[i], strlen(tokens->items[i]), digest);

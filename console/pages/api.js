@@ -1,4 +1,5 @@
-// api: requests to the management API, with the cookie of the session.
+// api: requests to the management API, with the cookie of the session, or in the portal with its token.
+import { said, t } from "./texts.js";
 
 export class ApiError extends Error {
   constructor(status, error, retryAfter) {
@@ -11,9 +12,11 @@ export class ApiError extends Error {
 export const changes = new EventTarget();
 
 let session = null;
+let isPortal = false;
 let unreachableSince = 0;
 
 export const signedIn = () => session;
+export const inPortal = () => isPortal;
 
 function reached(yes) {
   if (yes && unreachableSince) {
@@ -28,7 +31,9 @@ function reached(yes) {
 async function send(method, path, options = {}) {
   const headers = { ...options.headers };
   if (options.body !== undefined) headers["Content-Type"] = "application/json";
-  if (method !== "GET" && session) headers["Grapnel-Csrf"] = session.csrf;
+  const by = session; // another one may come meanwhile
+  if (by?.token) headers.Authorization = `Bearer ${by.token}`;
+  else if (method !== "GET" && by) headers["Grapnel-Csrf"] = by.csrf;
   let response;
   try {
     response = await fetch(path, {
@@ -36,22 +41,23 @@ async function send(method, path, options = {}) {
       headers,
       body: options.body === undefined ? undefined : JSON.stringify(options.body),
       signal: options.signal,
-      credentials: "same-origin",
+      credentials: isPortal ? "omit" : "same-origin",
       cache: "no-store",
       redirect: "error",
     });
   } catch (e) {
     if (e.name === "AbortError") throw e;
     reached(false);
-    throw new ApiError(0, { code: "unreachable", message: "The console does not respond. This page tries again by itself." });
+    throw new ApiError(0, { code: "unreachable", message: t`The console does not respond. This page tries again by itself.` });
   }
   reached(true);
   if (response.ok) return response;
-  let error = { code: "unknown", message: `The console responded ${response.status}.` };
+  let error = { code: "unknown", message: t`The console responded ${response.status}.` };
   try {
     error = (await response.json()).error || error;
   } catch { /* not JSON: the status says what there is to say */ }
-  if (response.status === 401 && session) {
+  error.message = said(error.message);
+  if (response.status === 401 && by && by === session) {
     session = null;
     changes.dispatchEvent(new Event("signed-out"));
   }
@@ -115,6 +121,25 @@ export async function readSession() {
   }
 }
 
+// Of the portal: no cookie is sent, and its token is only here.
+export async function openPortal() {
+  isPortal = true;
+  return (await send("GET", "/api/portal")).json();
+}
+
+export async function enterPortal(link) {
+  const next = await (await send("POST", "/api/portal", { body: { link } })).json();
+  const before = session;
+  session = { ...next, role: "workspace", readOnly: next.read_only };
+  if (before) // it would end by itself
+    fetch("/api/portal", { method: "DELETE", credentials: "omit", headers: { Authorization: `Bearer ${before.token}` } }).catch(() => {});
+  return { ...session, same: before?.workspace === next.workspace && before.readOnly === next.read_only };
+}
+
+export function leavePortal() {
+  session = null;
+}
+
 export const signIn = async (secret) => take(await send("POST", "/api/session", { body: secret }));
 
 export async function signOut() {
@@ -129,7 +154,7 @@ const RANK_OF = { pause: 1, test: 1, resend: 1, "dead-letter": 1, bulk: 1, deliv
 
 export function may(what) {
   if (!session) return false;
-  return session.role === "workspace" ? OF_WORKSPACE.has(what) : RANKS[session.role] >= RANK_OF[what];
+  return session.role === "workspace" ? OF_WORKSPACE.has(what) && !session.readOnly : RANKS[session.role] >= RANK_OF[what];
 }
 
 export const isTenant = () => session?.role === "workspace";

@@ -1,6 +1,7 @@
 // dialog: asks before something is changed, and shows why it was not.
 import { add, h, replace } from "./dom.js";
 import { values } from "./form.js";
+import { t } from "./texts.js";
 
 // Shows a dialog; `content` gets a function that closes it with a result.
 export function open(title, content) {
@@ -47,7 +48,7 @@ export function ask({ title, text, fields = [], action, danger = false, act }) {
       }
     } },
     text && h("p", null, text), fields, error,
-    h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => close() }, "Cancel"), button));
+    h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => close() }, t`Cancel`), button));
     return form;
   });
 }
@@ -55,4 +56,4 @@ export function ask({ title, text, fields = [], action, danger = false, act }) {
 // Shows a secret that exists only here.
 export const secret = (title, text, value, copyButton) => open(title, (close) => h("div", { class: "form" },
   h("p", null, text), h("pre", { class: "block" }, value),
-  h("div", { class: "buttons" }, copyButton, h("button", { class: "main", onclick: () => close(true) }, "I have stored it"))));
+  h("div", { class: "buttons" }, copyButton, h("button", { class: "main", onclick: () => close(true) }, t`I have stored it`))));

@@ -1,4 +1,5 @@
 // dom: makes elements. All text of a page is made here, as text: nothing is ever parsed as HTML.
+import { addressOf } from "./router.js";
 import { parts } from "./text.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -32,6 +33,7 @@ function make(element, props, children) {
     else if (name === "value" || name === "checked" || name === "disabled") element[name] = value;
     else if (name === "title" || name === "aria-label")
       element.setAttribute(name, parts(String(value)).map((p) => p.text).join(""));
+    else if (name === "href" && value[0] === "/" && !value.startsWith("/api/")) element.setAttribute(name, addressOf(value));
     else element.setAttribute(name, value === true ? "" : value);
   }
   return add(element, children);

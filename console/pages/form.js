@@ -1,6 +1,7 @@
 // form: fields, their values, and the row of filters above a list.
 import { h } from "./dom.js";
 import { setQuery } from "./router.js";
+import { t } from "./texts.js";
 
 let last = 0;
 
@@ -47,7 +48,7 @@ export function filters(query, list, changed) {
   return form;
 }
 
-export const SINCE = [
-  { value: "", label: "any time" }, { value: "5m", label: "last 5 minutes" }, { value: "1h", label: "last hour" },
-  { value: "24h", label: "last 24 hours" }, { value: "7d", label: "last 7 days" },
+export const sinceOptions = () => [
+  { value: "", label: t`any time` }, { value: "5m", label: t`last 5 minutes` }, { value: "1h", label: t`last hour` },
+  { value: "24h", label: t`last 24 hours` }, { value: "7d", label: t`last 7 days` },
 ];

@@ -1,13 +1,14 @@
 // keyboard: `/` searches, `j` and `k` move, Enter opens, `?` helps.
 import { h } from "./dom.js";
 import { open } from "./dialog.js";
+import { t } from "./texts.js";
 
-const KEYS = [["/", "search"], ["j", "next row"], ["k", "previous row"], ["Enter", "open the row"],
-  ["Esc", "leave the field or the dialog"], ["?", "this list"]];
+const keys = () => [["/", t`search`], ["j", t`next row`], ["k", t`previous row`], ["Enter", t`open the row`],
+  ["Esc", t`leave the field or the dialog`], ["?", t`this list`]];
 
-export const help = () => open("Keys", (close) => h("div", null,
-  h("dl", { class: "facts" }, KEYS.map(([key, what]) => [h("dt", null, h("kbd", null, key)), h("dd", null, what)])),
-  h("div", { class: "buttons" }, h("button", { class: "main", onclick: () => close() }, "Close"))));
+export const help = () => open(t`Keys`, (close) => h("div", null,
+  h("dl", { class: "facts" }, keys().map(([key, what]) => [h("dt", null, h("kbd", null, key)), h("dd", null, what)])),
+  h("div", { class: "buttons" }, h("button", { class: "main", onclick: () => close() }, t`Close`))));
 
 function move(by) {
   const rows = [...document.querySelectorAll("[data-row]")];

@@ -2,6 +2,7 @@
 // time. The distance between two steps is written, not drawn: they are milliseconds or days apart.
 import { h, s } from "./dom.js";
 import { visible } from "./text.js";
+import { t, word } from "./texts.js";
 import { duration } from "./time.js";
 
 const COLUMN = 76;
@@ -23,11 +24,11 @@ function points(event) {
     d.attempts.forEach((a, i) => {
       const last = i === d.attempts.length - 1;
       const good = !a.error && a.http_status >= 200 && a.http_status < 300 || (last && d.status === "delivered");
-      out.push({ at: a.at, lane, what: `attempt ${a.n}: ${a.error || a.http_status || "delivered"}, ${duration(a.duration_ms)}`,
+      out.push({ at: a.at, lane, what: t`attempt ${a.n}: ${a.error || a.http_status || word("delivered")}, ${duration(a.duration_ms)}`,
         look: good ? "good" : last && d.status === "dead" ? "bad" : "warn", label: String(a.http_status ?? (good ? "ok" : "✕")) });
     });
-    if (d.next_attempt_at) out.push({ at: d.next_attempt_at, lane, what: `the next attempt is due at ${d.next_attempt_at}`, look: "next", label: "next" });
-    else if (!d.attempts.length) out.push({ at: event.received_at, lane, what: `${d.status}, no attempt yet`, look: "next", label: "" });
+    if (d.next_attempt_at) out.push({ at: d.next_attempt_at, lane, what: t`the next attempt is due at ${d.next_attempt_at}`, look: "next", label: t`next` });
+    else if (!d.attempts.length) out.push({ at: event.received_at, lane, what: t`${word(d.status)}, no attempt yet`, look: "next", label: "" });
   }
   return out.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
 }
@@ -48,13 +49,13 @@ export function life(event) {
   const width = x(columns.length - 1) + 60;
   const height = 40 + lanes.length * LANE;
   const flat = columns.flatMap((c, i) => c.points.map((p) => ({ ...p, x: x(i), y: y(p.lane) })));
-  return h("div", { class: "life", tabindex: "0", role: "region", "aria-label": "the event's life as a picture; the list of steps below says the same" },
-    s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${shown.length} steps at ${lanes.length} processes and endpoints` },
+  return h("div", { class: "life", tabindex: "0", role: "region", "aria-label": t`the event's life as a picture; the list of steps below says the same` },
+    s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": t`${shown.length} steps at ${lanes.length} processes and endpoints` },
       lanes.map((lane) => [s("text", { class: "name", x: 0, y: y(lane) + 4 }, short(visible(lane), 20), s("title", null, lane)),
         s("line", { class: "lane", x1: LEFT, x2: width, y1: y(lane), y2: y(lane) })]),
       columns.map((c, i) => s("text", { x: x(i), y: 14, "text-anchor": "middle" }, i === 0 ? "0" : `+${duration(new Date(c.at) - new Date(columns[i - 1].at))}`)),
       flat.slice(1).map((p, i) => (p.look === "next" ? null : s("path", { class: "link", d: `M${flat[i].x} ${flat[i].y}C${(flat[i].x + p.x) / 2} ${flat[i].y} ${(flat[i].x + p.x) / 2} ${p.y} ${p.x} ${p.y}` }))),
       flat.map((p) => s("g", null, s("circle", { class: p.look, cx: p.x, cy: p.y, r: 7 }, s("title", null, `${p.lane}: ${p.what}`)),
         p.label && s("text", { x: p.x, y: p.y + 20, "text-anchor": "middle" }, p.label)))),
-    all.length > shown.length && h("p", { class: "soft small" }, `The first ${STEPS_MAX} of ${all.length} steps.`));
+    all.length > shown.length && h("p", { class: "soft small" }, t`The first ${STEPS_MAX} of ${all.length} steps.`));
 }

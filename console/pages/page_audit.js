@@ -2,7 +2,7 @@
 import { get } from "./api.js";
 import { open } from "./dialog.js";
 import { h, replace } from "./dom.js";
-import { filters, SINCE } from "./form.js";
+import { filters, sinceOptions } from "./form.js";
 import { badge, curl, empty, load } from "./states.js";
 import { list } from "./table.js";
 import { count, words } from "./text.js";
@@ -22,7 +22,7 @@ const verify = (signal) => open("Verify the audit", (close) => {
 
 export function show(place, context) {
   const rows = h("div");
-  const form = filters(context.query, [{ name: "since", label: "Since", options: SINCE }], () => audit.reload());
+  const form = filters(context.query, [{ name: "since", label: "Since", options: sinceOptions() }], () => audit.reload());
   const audit = list(rows, {
     label: "changes", key: (a) => `${a.process} ${a.n}`,
     columns: [

@@ -2,14 +2,15 @@
 import { act, at, get, isTenant, may } from "./api.js";
 import { ask } from "./dialog.js";
 import { h, replace } from "./dom.js";
-import { field, filters, SINCE } from "./form.js";
+import { field, filters, sinceOptions } from "./form.js";
 import { finished, watch } from "./job.js";
 import { badge, curl, empty, toast } from "./states.js";
 import { list } from "./table.js";
 import { count, plural, words } from "./text.js";
+import { t } from "./texts.js";
 import { time } from "./time.js";
 
-export const title = () => "Dead letters";
+export const title = () => t`Dead letters`;
 export const tenant = true;
 
 const STATES = ["", "requeued", "recovered", "resolved", "discarded", "all"];
@@ -23,29 +24,29 @@ export function show(place, context) {
   const tenantNow = isTenant();
 
   const form = filters(context.query, [
-    { name: "endpoint", label: "Endpoint  ( / )", search: true }, { name: "reason", label: "Reason" },
-    ...(tenantNow ? [] : [{ name: "workspace", label: "Workspace" }]), { name: "type", label: "Type" }, { name: "source", label: "Source" },
-    { name: "state", label: "State", options: STATES.map((value) => ({ value, label: value === "" ? "need a decision" : words(value) })) },
-    { name: "since", label: "Since", options: SINCE },
+    { name: "endpoint", label: t`Endpoint  ( / )`, search: true }, { name: "reason", label: t`Reason` },
+    ...(tenantNow ? [] : [{ name: "workspace", label: t`Workspace` }]), { name: "type", label: t`Type` }, { name: "source", label: t`Source` },
+    { name: "state", label: t`State`, options: STATES.map((value) => ({ value, label: value === "" ? t`need a decision` : words(value) })) },
+    { name: "since", label: t`Since`, options: sinceOptions() },
   ], () => (letters.reload(), drawBulk()));
 
   const chosen = () => Object.fromEntries(FILTERS.map((n) => [n, form.read()[n]]).filter(([, v]) => v));
 
   const letters = list(rows, {
-    label: "dead letters", key: (d) => d.id + d.state,
+    label: t`dead letters`, key: (d) => d.id + d.state,
     columns: [
-      { head: "Dead since", cell: (d) => time(d.dead_at) },
-      { head: "Reason", cell: (d) => h("a", { href: at("dead-letters", d.id) }, words(d.reason)) },
-      { head: "State", cell: (d) => badge(d.state) },
-      { head: "Endpoint", cell: (d) => (d.endpoint ? h("span", { class: "clip", title: d.endpoint }, d.endpoint) : h("span", { class: "soft" }, "refused before routing")) },
-      { head: "Attempts", number: true, wide: true, cell: (d) => d.attempts },
-      { head: "Last result", wide: true, cell: (d) => h("span", { class: "clip", title: d.last_error || "" }, d.last_error || d.last_http_status || "–") },
-      { head: "Event", wide: true, cell: (d) => h("a", { class: "mono", href: at("events", d.event_id) }, `…${d.event_id.slice(-6)}`) },
+      { head: t`Dead since`, cell: (d) => time(d.dead_at) },
+      { head: t`Reason`, cell: (d) => h("a", { href: at("dead-letters", d.id) }, words(d.reason)) },
+      { head: t`State`, cell: (d) => badge(d.state) },
+      { head: t`Endpoint`, cell: (d) => (d.endpoint ? h("span", { class: "clip", title: d.endpoint }, d.endpoint) : h("span", { class: "soft" }, t`refused before routing`)) },
+      { head: t`Attempts`, number: true, wide: true, cell: (d) => d.attempts },
+      { head: t`Last result`, wide: true, cell: (d) => h("span", { class: "clip", title: d.last_error || "" }, d.last_error || d.last_http_status || "–") },
+      { head: t`Event`, wide: true, cell: (d) => h("a", { class: "mono", href: at("events", d.event_id) }, `…${d.event_id.slice(-6)}`) },
     ],
     read: (cursor) => get("/dead-letters", { ...form.read(), limit: 50, cursor }, context.signal),
     none: () => h("div", { class: "card" }, Object.values(form.read()).some(Boolean)
-      ? empty("No dead letter matches", h("button", { onclick: () => form.set({}) }, "Clear the filters"))
-      : empty("No dead letter needs a decision", h("p", { class: "soft" }, "A delivery that fails for good appears here, with its reason, and can be sent again."))),
+      ? empty(t`No dead letter matches`, h("button", { onclick: () => form.set({}) }, t`Clear the filters`))
+      : empty(t`No dead letter needs a decision`, h("p", { class: "soft" }, t`A delivery that fails for good appears here, with its reason, and can be sent again.`))),
   });
 
   // ---- groups: how many, by reason and endpoint ----
@@ -99,7 +100,7 @@ export function show(place, context) {
       h("button", { class: "danger", onclick: () => decide("discard", true) }, "Discard…")]);
   }
 
-  replace(place, h("div", { class: "head" }, h("h1", null, "Dead letters"), h("span", { class: "grow" }), bulk, curl("/dead-letters")),
+  replace(place, h("div", { class: "head" }, h("h1", null, t`Dead letters`), h("span", { class: "grow" }), bulk, curl("/dead-letters")),
     h("div", { class: "stack" }, groups, h("div", null, form, rows)));
   drawBulk();
   letters.reload();

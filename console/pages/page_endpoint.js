@@ -1,24 +1,28 @@
 // page_endpoint: one endpoint: how it does, what waits for it, its settings, and what can be done with it.
-import { act, at, get, isTenant, may } from "./api.js";
+import { act, at, get, inPortal, isTenant, may } from "./api.js";
 import { chart } from "./chart.js";
 import { ask, open } from "./dialog.js";
 import { h, replace } from "./dom.js";
 import { change, remove, rotate, shown } from "./endpoint_form.js";
 import { exchange } from "./exchange.js";
-import { go, setQuery } from "./router.js";
+import { go, setQuery, titled } from "./router.js";
 import { retryPlan } from "./retry_plan.js";
 import { wouldGet } from "./routing.js";
 import { badge, copy, curl, empty, load, toast } from "./states.js";
 import { list } from "./table.js";
 import { count, percent, plural, rate, words } from "./text.js";
+import { t } from "./texts.js";
 import { duration, since, time } from "./time.js";
 import { stateBadge, stateOf } from "./page_endpoints.js";
 
-export const title = ({ name }) => `Endpoint ${name}`;
+export const title = ({ name }) => t`Endpoint ${name}`;
 export const tenant = true;
 
 const PERIODS = ["5m", "15m", "1h"];
 const STATUSES = ["", "open", "delivered", "dead", "abandoned"];
+
+const verdictOf = ({ verdict, reason }) => [verdict === "delivered" ? t`The endpoint accepted it.` : verdict === "retried" ? t`An event would be retried.`
+  : verdict === "dead" ? t`An event would be a dead letter.` : t`An event would be tried again: the deliverer failed.`, verdict !== "delivered" && reason && ` ${words(reason)}`];
 
 export function show(place, context) {
   const { name } = context.params;
@@ -43,72 +47,72 @@ export function show(place, context) {
     }
   }
 
-  const pause = () => ask({ title: "Pause this endpoint?", action: "Pause",
-    text: "No attempts are made until it is resumed. Its deliveries wait; that time does not count in their retry budgets.",
-    act: () => doIt("pause", "It is paused.") });
+  const pause = () => ask({ title: t`Pause this endpoint?`, action: t`Pause`,
+    text: t`No attempts are made until it is resumed. Its deliveries wait; that time does not count in their retry budgets.`,
+    act: () => doIt("pause", t`It is paused.`) });
 
-  const test = () => open("A test event", (close) => {
+  const test = () => open(t`A test event`, (close) => {
     const place = h("div");
-    load(place, () => act("POST", `${path}/test`, {}), (t) => h("div", { class: "stack" },
-      h("p", { class: `note ${t.verdict === "delivered" ? "good" : "bad"}` }, t.verdict === "delivered" ? "The endpoint accepted it." : `An event would be ${t.verdict === "retried" ? "retried" : t.verdict === "dead" ? "a dead letter" : "tried again: the deliverer failed"}. ${t.reason ? words(t.reason) : ""}`),
-      exchange(t)), 4);
-    return h("div", { class: "stack" }, place, h("div", { class: "buttons" }, h("button", { class: "main", onclick: () => close() }, "Close")));
+    load(place, () => act("POST", `${path}/test`, {}), (done) => h("div", { class: "stack" },
+      h("p", { class: `note ${done.verdict === "delivered" ? "good" : "bad"}` }, verdictOf(done)),
+      exchange(done)), 4);
+    return h("div", { class: "stack" }, place, h("div", { class: "buttons" }, h("button", { class: "main", onclick: () => close() }, t`Close`)));
   });
 
   const acts = (e) => [
-    may("test") && h("button", { onclick: test }, "Test"),
-    may("pause") && ["paused", "disabled", "held"].includes(e.state) && h("button", { class: "main", onclick: () => doIt("resume", "It is resumed.") }, "Resume"),
-    may("pause") && e.state === "active" && h("button", { onclick: pause }, "Pause…"),
+    may("test") && h("button", { onclick: test }, t`Test`),
+    may("pause") && ["paused", "disabled", "held"].includes(e.state) && h("button", { class: "main", onclick: () => doIt("resume", t`It is resumed.`) }, t`Resume`),
+    may("pause") && e.state === "active" && h("button", { onclick: pause }, t`Pause…`),
     e.managed_by === "api" && !e.temporary && may("endpoints") && [
-      h("button", { onclick: async () => (await change(e)) && (toast("It is changed."), read()) }, "Change…"),
-      h("button", { onclick: async () => (await rotate(e)) && read() }, "New secret…")],
-    e.managed_by === "api" && may("endpoints") && h("button", { class: "danger", onclick: async () => (await remove(e)) && (toast("It is deleted."), go("/endpoints")) }, "Delete…"),
+      h("button", { onclick: async () => (await change(e)) && (toast(t`It is changed.`), read()) }, t`Change…`),
+      h("button", { onclick: async () => (await rotate(e)) && read() }, t`New secret…`)],
+    e.managed_by === "api" && may("endpoints") && h("button", { class: "danger", onclick: async () => (await remove(e)) && (toast(t`It is deleted.`), go("/endpoints")) }, t`Delete…`),
   ];
 
   function render(e) {
-    document.title = `${shown(e)} · Grapnel`;
+    titled(shown(e));
     const s = e.settings || {};
     return h("div", { class: "stack" },
-      h("div", { class: "head" }, h("div", { class: "grow" }, h("p", { class: "crumb" }, h("a", { href: "/endpoints" }, "Endpoints")), h("h1", null, shown(e))),
+      h("div", { class: "head" }, h("div", { class: "grow" }, h("p", { class: "crumb" }, h("a", { href: "/endpoints" }, t`Endpoints`)), h("h1", null, shown(e))),
         stateBadge(e), acts(e), curl(path)),
-      e.reason && h("p", { class: "note warn" }, `${words(e.state)} since `, time(e.since), `: ${words(e.reason)}`),
-      stateOf(e) === "failing" && h("p", { class: "note bad" }, `All of its attempts have failed for ${since(e.failing_since)}.`),
-      e.halted.length > 0 && h("section", { class: "card" }, h("h2", null, `${plural(e.halted_lanes, "lane")} wait for a decision`), h("ul", { class: "troubles" }, e.halted.slice(0, 10).map((l) =>
-        h("li", null, h("span", { class: "grow" }, l.workspace ?? "all workspaces", ", since ", time(l.since)), h("a", { href: at("dead-letters", l.dead_letter_id) }, "the dead letter"))))),
-      h("div", { class: "columns" }, h("section", { class: "card" }, h("h2", null, "Settings"), h("dl", { class: "facts" },
-        [["Name", [h("span", { class: "mono" }, e.name), copy(e.name, null, "the name")]],
-          s.url && ["URL", h("span", { class: "mono" }, s.url)], s.transport === "pull" && ["Transport", "pull: consumers take its deliveries"],
-          ["Order", e.ordered === "none" ? "several deliveries at the same time" : e.ordered === "all" ? "one delivery at a time" : "one at a time in each workspace"],
-          ["Deliverer", e.owner ?? "no deliverer has it"],
+      e.reason && h("p", { class: "note warn" }, t`${words(e.state)} since ${time(e.since)}: ${words(e.reason)}`),
+      stateOf(e) === "failing" && h("p", { class: "note bad" }, t`All of its attempts have failed for ${since(e.failing_since)}.`),
+      e.halted.length > 0 && h("section", { class: "card" }, h("h2", null, t`${plural(e.halted_lanes, t`lane`, t`lanes`)} wait for a decision`), h("ul", { class: "troubles" }, e.halted.slice(0, 10).map((l) =>
+        h("li", null, h("span", { class: "grow" }, t`${l.workspace ?? t`all workspaces`}, since ${time(l.since)}`), h("a", { href: at("dead-letters", l.dead_letter_id) }, t`the dead letter`))))),
+      h("div", { class: "columns" }, h("section", { class: "card" }, h("h2", null, t`Settings`), h("dl", { class: "facts" },
+        [[t`Name`, [h("span", { class: "mono" }, e.name), copy(e.name, null, t`the name`)]],
+          s.url && ["URL", h("span", { class: "mono" }, s.url)], s.transport === "pull" && [t`Transport`, t`pull: consumers take its deliveries`],
+          [t`Order`, e.ordered === "none" ? t`several deliveries at the same time` : e.ordered === "all" ? t`one delivery at a time` : t`one at a time in each workspace`],
+          !inPortal() && ["Deliverer", e.owner ?? "no deliverer has it"],
           !isTenant() && ["Made", e.managed_by === "api" ? ["at run time, ", time(e.created_at), e.created_by && ` by ${e.created_by}`] : e.managed_by === "file" ? ["in grapnel.yaml: change it there, then run ", h("code", null, "grapnel reload")] : "it was removed"],
-          e.expires_at && ["Ends", time(e.expires_at)]].filter(Boolean).map(([n, v]) => [h("dt", null, n), h("dd", null, v)])),
-      Object.keys(s).length > 0 && h("details", null, h("summary", null, "All settings that differ from their defaults"), h("pre", { class: "block", tabindex: "0" }, JSON.stringify(s, null, 2)))),
+          e.expires_at && [t`Ends`, time(e.expires_at)]].filter(Boolean).map(([n, v]) => [h("dt", null, n), h("dd", null, v)])),
+      Object.keys(s).length > 0 && h("details", null, h("summary", null, t`All settings that differ from their defaults`), h("pre", { class: "block", tabindex: "0" }, JSON.stringify(s, null, 2)))),
       numbers),
       pictures,
-      e.managed_by && plan,
-      e.managed_by && h("section", { class: "card" }, h("h2", null, "Would it get this event?"), wouldGet({ endpoint: name, signal: context.signal })),
-      h("section", { class: "card flush" }, h("h2", { class: "row" }, h("span", { class: "grow" }, "Deliveries"), h("select", { "aria-label": "status of deliveries", onchange: (v) => {
+      !inPortal() && e.managed_by && plan,
+      !inPortal() && e.managed_by && h("section", { class: "card" }, h("h2", null, "Would it get this event?"), wouldGet({ endpoint: name, signal: context.signal })),
+      h("section", { class: "card flush" }, h("h2", { class: "row" }, h("span", { class: "grow" }, t`Deliveries`), h("select", { "aria-label": t`status of deliveries`, onchange: (v) => {
         status = v.target.value;
         keep();
         rows.reload();
-      } }, STATUSES.map((value) => h("option", { value, selected: value === status }, value || "any status")))), deliveries));
+      } }, STATUSES.map((value) => h("option", { value, selected: value === status }, words(value) || t`any status`)))), deliveries));
   }
 
   function renderNumbers(s) {
     const attempts = s.attempts;
-    return h("section", { class: "card" }, h("h2", { class: "row" }, h("span", { class: "grow" }, "How it does"), h("span", { class: "tabs" }, PERIODS.map((p) =>
+    return h("section", { class: "card" }, h("h2", { class: "row" }, h("span", { class: "grow" }, t`How it does`), h("span", { class: "tabs" }, PERIODS.map((p) =>
       h("button", { class: "small", "aria-pressed": String(p === period), onclick: () => {
         period = p;
         keep();
         readNumbers();
       } }, p)))),
     h("dl", { class: "facts" }, [
-      ["Delivered", [percent(s.success_rate), h("span", { class: "soft" }, ` of ${plural(attempts, "attempt")}: ${count(s.outcomes.delivered)} delivered, ${count(s.outcomes.retrying)} failed and retried, ${count(s.outcomes.dead)} dead`)]],
-      ["Responses", Object.entries(s.statuses).filter(([, n]) => n).map(([k, n]) => [badge(`${k === "none" ? "no response" : k}: ${count(n)}`, k === "2xx" ? "good" : "bad"), " "])],
-      ["Latency", `p50 ${duration(s.latency_ms.p50)} · p95 ${duration(s.latency_ms.p95)} · p99 ${duration(s.latency_ms.p99)}`],
-      ["Open", [`${count(s.in_flight)} in flight, ${count(s.waiting)}${s.waiting_more ? "+" : ""} waiting, ${count(s.retrying)} retrying`, s.oldest_waiting_at && [", the oldest for ", since(s.oldest_waiting_at)]]],
-      ["Breaker", s.breaker === null ? "not known" : [badge(s.breaker, s.breaker === "closed" ? "good" : "bad"), s.window !== null && ` ${plural(s.window, "attempt")} at the same time`]],
-      ["Last success", time(s.last_success_at)], ["Last failure", time(s.last_failure_at)],
+      [t`Delivered`, [percent(s.success_rate), h("span", { class: "soft" }, t` of ${plural(attempts, t`attempt`, t`attempts`)}: ${count(s.outcomes.delivered)} delivered, ${count(s.outcomes.retrying)} failed and retried, ${count(s.outcomes.dead)} dead`)]],
+      [t`Responses`, Object.entries(s.statuses).filter(([, n]) => n).map(([k, n]) => [badge(`${k === "none" ? t`no response` : k}: ${count(n)}`, k === "2xx" ? "good" : "bad"), " "])],
+      [t`Latency`, `p50 ${duration(s.latency_ms.p50)} · p95 ${duration(s.latency_ms.p95)} · p99 ${duration(s.latency_ms.p99)}`],
+      [t`Open`, [t`${count(s.in_flight)} in flight, ${count(s.waiting)}${s.waiting_more ? "+" : ""} waiting, ${count(s.retrying)} retrying`, s.oldest_waiting_at && t`, the oldest for ${since(s.oldest_waiting_at)}`]],
+      [t`Breaker`, s.breaker === null ? t`not known` : [badge(s.breaker, s.breaker === "closed" ? "good" : "bad"), s.window !== null && t` ${plural(s.window, t`attempt`, t`attempts`)} at the same time`]],
+      [t`Last success`, time(s.last_success_at)], [t`Last failure`, time(s.last_failure_at)],
     ].map(([n, v]) => [h("dt", null, n), h("dd", null, v)])));
   }
 
@@ -141,18 +145,18 @@ export function show(place, context) {
   }
 
   const rows = list(deliveries, {
-    label: "deliveries", key: (d) => d.event_id,
+    label: t`deliveries`, key: (d) => d.event_id,
     columns: [
-      { head: "Received", cell: (d) => time(d.received_at) },
-      { head: "Event", cell: (d) => h("a", { class: "clip", href: at("events", d.event_id), title: d.type }, d.type || d.event_id) },
-      { head: "Status", cell: (d) => badge(d.status) },
-      { head: "Workspace", wide: true, cell: (d) => h("span", { class: "clip", title: d.workspace }, d.workspace) },
-      { head: "Attempts", number: true, cell: (d) => d.attempts },
-      { head: "Last result", wide: true, cell: (d) => h("span", { class: "clip", title: d.last_error || "" }, d.last_error || d.last_http_status || "–") },
-      { head: "Next attempt", wide: true, cell: (d) => time(d.next_attempt_at) },
+      { head: t`Received`, cell: (d) => time(d.received_at) },
+      { head: t`Event`, cell: (d) => h("a", { class: "clip", href: at("events", d.event_id), title: d.type }, d.type || d.event_id) },
+      { head: t`Status`, cell: (d) => badge(d.status) },
+      { head: t`Workspace`, wide: true, cell: (d) => h("span", { class: "clip", title: d.workspace }, d.workspace) },
+      { head: t`Attempts`, number: true, cell: (d) => d.attempts },
+      { head: t`Last result`, wide: true, cell: (d) => h("span", { class: "clip", title: d.last_error || "" }, d.last_error || d.last_http_status || "–") },
+      { head: t`Next attempt`, wide: true, cell: (d) => time(d.next_attempt_at) },
     ],
     read: (cursor) => get("/deliveries", { endpoint: name, status, limit: 25, cursor }, context.signal),
-    none: () => empty(status ? "No such delivery" : "No delivery yet", h("p", { class: "soft" }, status ? "Choose another status." : "It has had no event since it was made, or they have left the history.")),
+    none: () => empty(status ? t`No such delivery` : t`No delivery yet`, h("p", { class: "soft" }, status ? t`Choose another status.` : t`It has had no event since it was made, or they have left the history.`)),
   });
 
   async function read() {

@@ -1,15 +1,16 @@
 // page_endpoints: all endpoints, those in trouble first.
-import { at, get, isTenant, may } from "./api.js";
+import { at, get, inPortal, isTenant, may } from "./api.js";
 import { h, replace } from "./dom.js";
 import { create, shown as title_ } from "./endpoint_form.js";
 import { filters } from "./form.js";
 import { go } from "./router.js";
 import { badge, curl, empty, load } from "./states.js";
 import { table } from "./table.js";
-import { count, percent } from "./text.js";
+import { count, percent, words } from "./text.js";
+import { t } from "./texts.js";
 import { duration, since } from "./time.js";
 
-export const title = () => "Endpoints";
+export const title = () => t`Endpoints`;
 export const tenant = true;
 
 const READ_MAX = 5000;
@@ -32,8 +33,8 @@ export function show(place, context) {
   let more = false;
 
   const form = filters(context.query, [
-    { name: "name", label: "Search by name or URL  ( / )", search: true },
-    { name: "state", label: "State", options: STATES.map((value) => ({ value, label: value || "any state" })) },
+    { name: "name", label: t`Search by name or URL  ( / )`, search: true },
+    { name: "state", label: t`State`, options: STATES.map((value) => ({ value, label: words(value) || t`any state` })) },
   ], () => draw());
 
   async function readAll() {
@@ -58,21 +59,21 @@ export function show(place, context) {
     const now = form.read();
     const found = all.filter((e) => matches(e, now) && (now.state || e.state !== "removed")).sort((a, b) => trouble(b) - trouble(a) || (a.name < b.name ? -1 : 1));
     if (!all.length)
-      return h("div", { class: "card" }, empty("No endpoint yet", h("p", null, "An endpoint is a URL that gets events. ",
+      return h("div", { class: "card" }, empty(t`No endpoint yet`, inPortal() ? h("p", null, t`An endpoint is a URL of yours that gets events.`) : h("p", null, "An endpoint is a URL that gets events. ",
         may("endpoints") ? "Make one here, or add it to grapnel.yaml and run " : "Add one to grapnel.yaml and run ", h("code", null, "grapnel reload"), "."),
-      may("endpoints") && h("button", { class: "main", onclick: make }, "New endpoint")));
-    if (!found.length) return h("div", { class: "card" }, empty("No endpoint matches", h("button", { onclick: () => form.set({}) }, "Clear the filters")));
-    return [table(found.slice(0, 500), { label: "endpoints", key: (e) => e.name, columns: [
-      { head: "Endpoint", cell: (e) => [h("a", { class: "clip", href: at("endpoints", e.name), title: e.name }, title_(e)), e.description && h("span", { class: "clip soft small mono", title: e.name }, e.name)] },
-      { head: "State", cell: (e) => [stateBadge(e), stateOf(e) === "failing" && h("span", { class: "soft small" }, ` for ${since(e.failing_since)}`)] },
-      { head: "Delivered", number: true, cell: (e) => percent(e.success_rate) },
-      { head: "Latency", number: true, wide: true, cell: (e) => duration(e.latency_ms) },
-      { head: "In flight", number: true, wide: true, cell: (e) => count(e.in_flight) },
-      { head: "Waiting", number: true, cell: (e) => `${count(e.waiting)}${e.waiting_more ? "+" : ""}` },
-      { head: "Retrying", number: true, wide: true, cell: (e) => count(e.retrying) },
+      may("endpoints") && h("button", { class: "main", onclick: make }, t`New endpoint`)));
+    if (!found.length) return h("div", { class: "card" }, empty(t`No endpoint matches`, h("button", { onclick: () => form.set({}) }, t`Clear the filters`)));
+    return [table(found.slice(0, 500), { label: t`endpoints`, key: (e) => e.name, columns: [
+      { head: t`Endpoint`, cell: (e) => [h("a", { class: "clip", href: at("endpoints", e.name), title: e.name }, title_(e)), e.description && h("span", { class: "clip soft small mono", title: e.name }, e.name)] },
+      { head: t`State`, cell: (e) => [stateBadge(e), stateOf(e) === "failing" && h("span", { class: "soft small" }, t` for ${since(e.failing_since)}`)] },
+      { head: t`Delivered`, number: true, cell: (e) => percent(e.success_rate) },
+      { head: t`Latency`, number: true, wide: true, cell: (e) => duration(e.latency_ms) },
+      { head: t`In flight`, number: true, wide: true, cell: (e) => count(e.in_flight) },
+      { head: t`Waiting`, number: true, cell: (e) => `${count(e.waiting)}${e.waiting_more ? "+" : ""}` },
+      { head: t`Retrying`, number: true, wide: true, cell: (e) => count(e.retrying) },
       { head: "URL", wide: true, cell: (e) => h("span", { class: "clip soft", title: e.settings?.url || "" }, e.settings?.url || (e.settings?.transport === "pull" ? "pull" : "–")) },
       ...(isTenant() ? [] : [{ head: "Made", wide: true, cell: (e) => (e.temporary ? "temporary" : e.managed_by === "api" ? "at run time" : e.managed_by === "file" ? "grapnel.yaml" : "–") }]),
-    ] }), (found.length > 500 || more) && h("p", { class: "soft more" }, `The first 500 of ${count(found.length)}${more ? " and more" : ""}: search for the others.`)];
+    ] }), (found.length > 500 || more) && h("p", { class: "soft more" }, more ? t`The first 500 of ${count(found.length)} and more: search for the others.` : t`The first 500 of ${count(found.length)}: search for the others.`)];
   }
 
   function draw() {
@@ -88,8 +89,8 @@ export function show(place, context) {
     if (made) go(at("endpoints", made.name));
   }
 
-  replace(place, h("div", { class: "head" }, h("h1", null, "Endpoints"), h("span", { class: "grow" }), curl("/endpoints"),
-    may("endpoints") && h("button", { class: "main", onclick: make }, "New endpoint")), form, rows);
+  replace(place, h("div", { class: "head" }, h("h1", null, t`Endpoints`), h("span", { class: "grow" }), curl("/endpoints"),
+    may("endpoints") && h("button", { class: "main", onclick: make }, t`New endpoint`)), form, rows);
   read();
   context.every(5000, async () => {
     if (!all || all.length > 1000 || rows.contains(document.activeElement)) return;

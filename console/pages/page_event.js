@@ -1,17 +1,19 @@
 // page_event: one event: its life as a picture, its deliveries and attempts, its payload, and what can be done with it.
-import { act, at, get, getBytes, isTenant, may } from "./api.js";
+import { act, at, get, getBytes, inPortal, isTenant, may } from "./api.js";
 import { ask } from "./dialog.js";
 import { h, replace } from "./dom.js";
 import { exchange } from "./exchange.js";
 import { field } from "./form.js";
 import { life } from "./life.js";
 import { payload } from "./payload.js";
+import { titled } from "./router.js";
 import { whatBecame } from "./routing.js";
 import { badge, copy, curl, failed, load, toast } from "./states.js";
 import { plural, words } from "./text.js";
+import { t } from "./texts.js";
 import { duration, time } from "./time.js";
 
-export const title = ({ id }) => `Event ${id}`;
+export const title = ({ id }) => t`Event ${id}`;
 export const tenant = true;
 
 export function show(place, context) {
@@ -24,14 +26,15 @@ export function show(place, context) {
   let first = true;
 
   const resend = (endpoint) => ask({
-    title: "Send this event again?", action: "Send again",
-    text: endpoint ? `It is delivered to ${endpoint} again, with its id and number. A receiver that has seen the id ignores it.`
-      : "It is delivered again, with its id and number, to the endpoint below; without one, to all that are subscribed.",
-    fields: [endpoint || field({ name: "endpoint", label: "Only to this endpoint", required: !may("bulk") }),
+    title: t`Send this event again?`, action: t`Send again`,
+    text: endpoint ? t`It is delivered to ${endpoint} again, with its id and number. A receiver that has seen the id ignores it.`
+      : isTenant() ? t`It is delivered again, with its id and number, to the endpoint below.`
+        : "It is delivered again, with its id and number, to the endpoint below; without one, to all that are subscribed.",
+    fields: [endpoint || field({ name: "endpoint", label: t`Only to this endpoint`, required: !may("bulk") }),
       endpoint && h("input", { type: "hidden", name: "endpoint", value: endpoint })].filter((f) => f instanceof Node),
     act: async (v) => {
       await act("POST", `${path}/resend`, v.endpoint ? { endpoint: v.endpoint } : {});
-      toast("It is sent again.");
+      toast(t`It is sent again.`);
       read();
     } });
 
@@ -67,7 +70,7 @@ export function show(place, context) {
     const key = `${d.endpoint} ${a.n} ${a.at}`;
     const good = a.http_status >= 200 && a.http_status < 300;
     return h("details", { open: openDetails.has(key), ontoggle: (e) => (e.target.open ? openDetails.add(key) : openDetails.delete(key)) },
-      h("summary", null, `Attempt ${a.n}: `, badge(a.http_status ?? (a.error ? "no response" : "delivered"), good || !a.error ? "good" : "bad"), " ",
+      h("summary", null, t`Attempt ${a.n}: `, badge(a.http_status ?? (a.error ? t`no response` : "delivered"), good || !a.error ? "good" : "bad"), " ",
         h("span", { class: "soft" }, duration(a.duration_ms), " · ", time(a.at), a.deliverer && ` · ${a.deliverer}`)),
       exchange(a));
   }
@@ -78,44 +81,44 @@ export function show(place, context) {
       h("div", { class: "row" }, h("h3", { class: "grow anywhere" }, h("a", { href: at("endpoints", d.endpoint) }, d.endpoint)), badge(d.status),
         isOpen && may("delivery") && h("button", { onclick: () => retry(d.endpoint) }, "Try now"),
         isOpen && may("delivery") && h("button", { class: "danger", onclick: () => abandon(d.endpoint) }, "Abandon…"),
-        !isOpen && may("resend") && h("button", { onclick: () => resend(d.endpoint) }, "Send again…")),
-      d.reason && h("p", null, `Reason: ${words(d.reason)}. `, d.status === "dead" && h("a", { href: `/dead-letters?endpoint=${encodeURIComponent(d.endpoint)}` }, "Its dead letters")),
-      d.next_attempt_at && h("p", null, "The next attempt is due at ", time(d.next_attempt_at), "."),
-      d.retry && h("p", { class: "soft small" }, `Retry policy ${d.retry.policy}.`),
-      d.attempts.length ? d.attempts.map((a) => attempt(d, a)) : h("p", { class: "soft" }, "There was no attempt yet."));
+        !isOpen && may("resend") && h("button", { onclick: () => resend(d.endpoint) }, t`Send again…`)),
+      d.reason && h("p", null, t`Reason: ${words(d.reason)}. `, d.status === "dead" && h("a", { href: `/dead-letters?endpoint=${encodeURIComponent(d.endpoint)}` }, t`Its dead letters`)),
+      d.next_attempt_at && h("p", null, t`The next attempt is due at ${time(d.next_attempt_at)}.`),
+      d.retry && h("p", { class: "soft small" }, t`Retry policy ${d.retry.policy}.`),
+      d.attempts.length ? d.attempts.map((a) => attempt(d, a)) : h("p", { class: "soft" }, t`There was no attempt yet.`));
   }
 
   function render(e) {
-    document.title = `${e.type || "Event"} · Grapnel`;
+    titled(e.type || t`Event`);
     const deliveries = e.deliveries || [];
     return h("div", { class: "stack" },
-      h("div", { class: "head" }, h("div", { class: "grow" }, h("p", { class: "crumb" }, h("a", { href: "/events" }, "Events")),
-        h("h1", null, e.type || "Event")), e.status && badge(e.status),
+      h("div", { class: "head" }, h("div", { class: "grow" }, h("p", { class: "crumb" }, h("a", { href: "/events" }, t`Events`)),
+        h("h1", null, e.type || t`Event`)), e.status && badge(e.status),
       e.status === "duplicate" && may("delivery") && h("button", { onclick: release }, "Release…"),
-      may("resend") && h("button", { onclick: () => resend() }, "Send again…"), curl(path)),
-      e.unreachable?.length > 0 && h("p", { class: "note warn" }, `A part is missing: ${e.unreachable.join(", ")} did not respond.`),
+      may("resend") && h("button", { onclick: () => resend() }, t`Send again…`), curl(path)),
+      e.unreachable?.length > 0 && h("p", { class: "note warn" }, inPortal() ? t`A part is missing at the moment.` : `A part is missing: ${e.unreachable.join(", ")} did not respond.`),
       h("section", { class: "card" }, h("dl", { class: "facts" },
-        [["Id", [h("span", { class: "mono" }, e.id), copy(e.id, null, "the id")]],
-          ["Received", [time(e.received_at, { exact: true }), e.remote && ` from ${e.remote}`]],
-          e.source && ["Source", h("a", { href: `/events?source=${encodeURIComponent(e.source)}` }, e.source)],
-          e.workspace !== undefined && ["Workspace", [isTenant() ? e.workspace : h("a", { href: at("workspaces", e.workspace) }, e.workspace), e.sequence && `, number ${e.sequence}`]],
-          e.provider_id && ["Provider's id", [h("span", { class: "mono" }, e.provider_id), copy(e.provider_id, null, "the provider's id")]],
-          e.delivery_id && ["Provider's delivery", h("span", { class: "mono" }, e.delivery_id)],
-          e.reason && ["Reason", words(e.reason)],
-          e.duplicate_of && ["Duplicate of", h("a", { class: "mono", href: at("events", e.duplicate_of) }, e.duplicate_of)],
+        [[t`Id`, [h("span", { class: "mono" }, e.id), copy(e.id, null, t`the id`)]],
+          [t`Received`, [time(e.received_at, { exact: true }), e.remote && t` from ${e.remote}`]],
+          e.source && [t`Source`, h("a", { href: `/events?source=${encodeURIComponent(e.source)}` }, e.source)],
+          e.workspace !== undefined && [t`Workspace`, [isTenant() ? e.workspace : h("a", { href: at("workspaces", e.workspace) }, e.workspace), e.sequence && t`, number ${e.sequence}`]],
+          e.provider_id && [t`Provider's id`, [h("span", { class: "mono" }, e.provider_id), copy(e.provider_id, null, t`the provider's id`)]],
+          e.delivery_id && [t`Provider's delivery`, h("span", { class: "mono" }, e.delivery_id)],
+          e.reason && [t`Reason`, words(e.reason)],
+          e.duplicate_of && [t`Duplicate of`, h("a", { class: "mono", href: at("events", e.duplicate_of) }, e.duplicate_of)],
           e.request && ["Request", h("a", { class: "mono", href: at("events", e.request) }, e.request)],
-          e.late && ["Late", "Later events of its stream were delivered before it."],
-          e.gap && ["Did not wait for", e.gap]].filter(Boolean).map(([name, value]) => [h("dt", null, name), h("dd", null, value)]))),
-      e.timeline?.length > 0 && h("section", { class: "card" }, h("h2", null, "Its life"), life({ ...e, deliveries })),
+          e.late && [t`Late`, t`Later events of its stream were delivered before it.`],
+          e.gap && [t`Did not wait for`, e.gap]].filter(Boolean).map(([name, value]) => [h("dt", null, name), h("dd", null, value)]))),
+      e.timeline?.length > 0 && h("section", { class: "card" }, h("h2", null, t`Its life`), life({ ...e, deliveries })),
       e.events?.length > 0 && h("section", { class: "card" }, h("h2", null, plural(e.events.length, "event")), h("ul", null, e.events.map((p) =>
         h("li", { class: "row" }, h("a", { href: at("events", p.id) }, p.type || p.id), badge(p.status))))),
-      h("h2", null, deliveries.length ? plural(deliveries.length, "delivery", "deliveries") : "No delivery"),
-      deliveries.length ? deliveries.map(delivery) : h("p", { class: "soft" }, e.status === "buffered" ? "It waits for earlier events of its stream."
-        : e.status === "refused" ? "It was refused, and became a dead letter." : e.status === "ignored" || e.status === "done" ? "No endpoint is subscribed to it; below it says why." : "It has no delivery yet."),
-      (became ??= whatBecame(path, context.signal)).element,
-      h("section", { class: "card" }, h("h2", null, "Payload"), body),
-      e.timeline?.length > 0 && h("section", { class: "card flush" }, h("h2", null, "All steps"), h("div", { class: "table", tabindex: "0", role: "region", "aria-label": "steps" },
-        h("table", null, h("thead", null, h("tr", null, ["Time", "Process", "Step"].map((n) => h("th", { scope: "col" }, n)))),
+      h("h2", null, deliveries.length ? plural(deliveries.length, t`delivery`, t`deliveries`) : t`No delivery`),
+      deliveries.length ? deliveries.map(delivery) : h("p", { class: "soft" }, e.status === "buffered" ? t`It waits for earlier events of its stream.`
+        : e.status === "refused" ? t`It was refused, and became a dead letter.` : e.status === "ignored" || e.status === "done" ? inPortal() ? t`No endpoint is subscribed to it.` : "No endpoint is subscribed to it; below it says why." : t`It has no delivery yet.`),
+      !inPortal() && (became ??= whatBecame(path, context.signal)).element,
+      h("section", { class: "card" }, h("h2", null, t`Payload`), body),
+      e.timeline?.length > 0 && h("section", { class: "card flush" }, h("h2", null, t`All steps`), h("div", { class: "table", tabindex: "0", role: "region", "aria-label": t`steps` },
+        h("table", null, h("thead", null, h("tr", null, [t`Time`, t`Process`, t`Step`].map((n) => h("th", { scope: "col" }, n)))),
           h("tbody", null, e.timeline.map((t) => h("tr", null, h("td", null, time(t.at, { exact: true })), h("td", null, t.process), h("td", null, t.what))))))));
   }
 

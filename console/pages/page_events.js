@@ -1,15 +1,16 @@
 // page_events: a search of events, and a list that follows them live.
-import { at, get, isTenant, stream } from "./api.js";
+import { at, get, inPortal, isTenant, stream } from "./api.js";
 import { h, replace } from "./dom.js";
-import { filters, SINCE } from "./form.js";
+import { filters, sinceOptions } from "./form.js";
 import { go, setQuery } from "./router.js";
 import { badge, copy, curl, empty } from "./states.js";
 import { wouldGet } from "./routing.js";
 import { list } from "./table.js";
 import { words } from "./text.js";
+import { t } from "./texts.js";
 import { time } from "./time.js";
 
-export const title = () => "Events";
+export const title = () => t`Events`;
 export const tenant = true;
 
 const STATUSES = ["", "routed", "done", "buffered", "duplicate", "ignored", "refused", "expired"];
@@ -20,13 +21,13 @@ export function show(place, context) {
   let ending = null; // of the stream
 
   const form = filters(context.query, [
-    { name: "id", label: "Search by id  ( / )", search: true },
-    { name: "type", label: "Type" },
-    ...(isTenant() ? [] : [{ name: "workspace", label: "Workspace" }]),
-    { name: "source", label: "Source" },
-    { name: "endpoint", label: "Endpoint" },
-    { name: "status", label: "Status", options: STATUSES.map((value) => ({ value, label: words(value) || "any status" })) },
-    { name: "since", label: "Received", options: SINCE },
+    { name: "id", label: t`Search by id  ( / )`, search: true },
+    { name: "type", label: t`Type` },
+    ...(isTenant() ? [] : [{ name: "workspace", label: t`Workspace` }]),
+    { name: "source", label: t`Source` },
+    { name: "endpoint", label: t`Endpoint` },
+    { name: "status", label: t`Status`, options: STATUSES.map((value) => ({ value, label: words(value) || t`any status` })) },
+    { name: "since", label: t`Received`, options: sinceOptions() },
   ], (now) => {
     if (/^evt_[0-9A-Z]{26}$/.test(now.id)) {
       go(at("events", now.id));
@@ -44,23 +45,24 @@ export function show(place, context) {
   const filtered = () => Object.values(form.read()).some(Boolean);
 
   const events = list(rows, {
-    label: "events",
+    label: t`events`,
     key: (e) => e.id,
     columns: [
-      { head: "Received", cell: (e) => time(e.received_at) },
-      { head: "Type", cell: (e) => h("a", { class: "clip", href: at("events", e.id), title: e.type }, e.type || "(no type)") },
-      { head: "Status", cell: (e) => [badge(e.status), e.late && [" ", badge("late", "warn")]] },
-      { head: "Workspace", wide: isTenant(), cell: (e) => h("span", { class: "clip", title: e.workspace }, e.workspace) },
-      { head: "Nr.", number: true, wide: true, cell: (e) => e.sequence ?? "–" },
-      { head: "Source", wide: true, cell: (e) => h("span", { class: "clip", title: e.source }, e.source) },
-      { head: "Provider's id", wide: true, cell: (e) => h("span", { class: "clip mono", title: e.provider_id || "" }, e.provider_id || "–") },
-      { head: "Id", wide: true, cell: (e) => [h("span", { class: "mono" }, `…${e.id.slice(-6)}`), copy(e.id, null, "the id")] },
+      { head: t`Received`, cell: (e) => time(e.received_at) },
+      { head: t`Type`, cell: (e) => h("a", { class: "clip", href: at("events", e.id), title: e.type }, e.type || t`(no type)`) },
+      { head: t`Status`, cell: (e) => [badge(e.status), e.late && [" ", badge("late", "warn")]] },
+      { head: t`Workspace`, wide: isTenant(), cell: (e) => h("span", { class: "clip", title: e.workspace }, e.workspace) },
+      { head: t`Nr.`, number: true, wide: true, cell: (e) => e.sequence ?? "–" },
+      { head: t`Source`, wide: true, cell: (e) => h("span", { class: "clip", title: e.source }, e.source) },
+      { head: t`Provider's id`, wide: true, cell: (e) => h("span", { class: "clip mono", title: e.provider_id || "" }, e.provider_id || "–") },
+      { head: t`Id`, wide: true, cell: (e) => [h("span", { class: "mono" }, `…${e.id.slice(-6)}`), copy(e.id, null, t`the id`)] },
     ],
     read: (cursor) => get("/events", { ...form.read(), limit: 50, cursor }, context.signal),
     none: () => h("div", { class: "card" }, filtered()
-      ? empty("No event matches", h("p", { class: "soft" }, "Loosen a filter. Searches by id find whole ids; * stands for any text in types and names."),
-        h("button", { onclick: () => form.set({}) }, "Clear the filters"))
-      : empty("No event yet", h("p", null, "Send a signed one through a source of yours:"), h("pre", null, "grapnel send SOURCE"),
+      ? empty(t`No event matches`, h("p", { class: "soft" }, t`Loosen a filter. Searches by id find whole ids; * stands for any text in types and names.`),
+        h("button", { onclick: () => form.set({}) }, t`Clear the filters`))
+      : inPortal() ? empty(t`No event yet`, h("p", { class: "soft" }, t`Events appear here when they are sent to you.`))
+      : empty(t`No event yet`, h("p", null, "Send a signed one through a source of yours:"), h("pre", null, "grapnel send SOURCE"),
         h("p", { class: "soft" }, "Requests that ingress refused are not events: ", isTenant() ? "ask who runs Grapnel." : [h("a", { href: "/rejects" }, "they have a page"), ", with the reason."]))),
   });
 
@@ -72,13 +74,13 @@ export function show(place, context) {
     lamp.setAttribute("aria-pressed", String(live));
     keep();
     follow();
-  } }, "Live");
+  } }, t`Live`);
 
   function follow() {
     ending?.abort();
     ending = null;
     if (!live) {
-      replace(lamp, "Live");
+      replace(lamp, t`Live`);
       return;
     }
     const mine = (ending = new AbortController());
@@ -89,7 +91,7 @@ export function show(place, context) {
     stream(query, mine.signal, () => {
       due = true;
     }, (on) => {
-      replace(lamp, on ? "● Live" : "Live, connecting…");
+      replace(lamp, on ? t`● Live` : t`Live, connecting…`);
       due = on;
     });
   }
@@ -105,7 +107,7 @@ export function show(place, context) {
     if (e.target.open && e.target === explained && !asked.childElementCount) replace(asked, wouldGet({ query: form.read(), signal: context.signal }));
   } }, h("summary", null, "Which endpoints would get an event?"), asked);
 
-  replace(place, h("div", { class: "head" }, h("h1", null, "Events"), h("span", { class: "grow" }), lamp, curl("/events?limit=50")), form, rows, explained);
+  replace(place, h("div", { class: "head" }, h("h1", null, t`Events`), h("span", { class: "grow" }), lamp, curl("/events?limit=50")), form, rows, !inPortal() && explained);
   events.reload();
   follow();
 }

@@ -1,7 +1,7 @@
 // page_rejects: requests that ingress refused, with the reason; and one of them with its bytes.
 import { at, get } from "./api.js";
 import { h, replace } from "./dom.js";
-import { filters, SINCE } from "./form.js";
+import { filters, sinceOptions } from "./form.js";
 import { payload } from "./payload.js";
 import { badge, copy, curl, empty, load } from "./states.js";
 import { list } from "./table.js";
@@ -36,7 +36,7 @@ export function show(place, context) {
   }
   const rows = h("div");
   const form = filters(context.query, [{ name: "source", label: "Source  ( / )", search: true }, { name: "id", label: "Provider's delivery id" },
-    { name: "since", label: "Since", options: SINCE }], () => rejects.reload());
+    { name: "since", label: "Since", options: sinceOptions() }], () => rejects.reload());
   const rejects = list(rows, {
     label: "refused requests", key: (r) => r.id ?? r.at + r.process,
     columns: [

@@ -1,7 +1,9 @@
 // payload: shows the bytes of an event as text, never as what they claim to be.
+import { inPortal } from "./api.js";
 import { h, replace } from "./dom.js";
 import { copy } from "./states.js";
 import { bytes, pretty } from "./text.js";
+import { t } from "./texts.js";
 
 const SHOWN = 256 * 1024;
 
@@ -23,23 +25,30 @@ function decode(data) {
   }
 }
 
+// A link has no token of the portal; the bytes are here already.
+function save(data) {
+  const url = URL.createObjectURL(new Blob([data], { type: "application/octet-stream" }));
+  h("a", { href: url, download: "payload" }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
+}
+
 // {bytes, type} as the API has it; `download`: the address of the bytes, or null.
 export function payload({ bytes: data, type }, download) {
   const text = decode(data);
   const shown = text?.slice(0, SHOWN);
   const lines = text !== null && data.length <= SHOWN ? pretty(text) : null;
   const block = h("pre", { class: "block", tabindex: "0" });
-  const tabs = h("div", { class: "tabs", role: "group", "aria-label": "form" });
-  const forms = [lines && ["Pretty", () => lines.map((p) => (p.kind ? h("span", { class: p.kind }, p.text) : p.text))],
-    text !== null && ["Raw", () => shown], ["Hex", () => hex(data)]].filter(Boolean);
+  const tabs = h("div", { class: "tabs", role: "group", "aria-label": t`form` });
+  const forms = [lines && [t`Pretty`, () => lines.map((p) => (p.kind ? h("span", { class: p.kind }, p.text) : p.text))],
+    text !== null && [t`Raw`, () => shown], ["Hex", () => hex(data)]].filter(Boolean);
 
   function choose([name, make]) {
-    replace(block, data.length ? make() : "(empty)");
+    replace(block, data.length ? make() : t`(empty)`);
     replace(tabs, forms.map((f) => h("button", { "aria-pressed": String(f[0] === name), onclick: () => choose(f) }, f[0])));
   }
   choose(forms[0]);
   return h("div", { class: "stack" }, h("div", { class: "row" }, tabs, h("span", { class: "soft small grow" },
     `${bytes(data.length)}${type ? ` · ${type}` : ""}`),
-  text !== null && copy(text, "copy", "the payload"), download && h("a", { href: download, download: true, class: "small" }, "Download")),
-  block, (data.length > SHOWN || (text === null && data.length > 4096)) && h("p", { class: "soft small" }, `This is the beginning${download ? "; the download has all of it" : ""}.`));
+  text !== null && copy(text, t`copy`, t`the payload`), download && (inPortal() ? h("button", { class: "plain small", onclick: () => save(data) }, t`Download`) : h("a", { href: download, download: true, class: "small" }, t`Download`))),
+  block, (data.length > SHOWN || (text === null && data.length > 4096)) && h("p", { class: "soft small" }, download ? t`This is the beginning; the download has all of it.` : t`This is the beginning.`));
 }

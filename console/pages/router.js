@@ -1,6 +1,8 @@
 // router: finds the page of an address, shows it, and follows links without loading the document again.
 
 const routes = [];
+let base = ""; // of the addresses of all pages
+let name = "Grapnel"; // of all pages, in titles
 let current = null; // of the page that is shown: {abort, path}
 let frame = null; // shows a page's element
 
@@ -10,7 +12,20 @@ export function route(pattern, page) {
   routes.push({ expression: new RegExp(`^${text}$`), names, page });
 }
 
-function find(path) {
+export function startBelow(path, title) {
+  base = path;
+  name = title;
+}
+
+// The address of a page: "/events" → "/portal/events".
+export const addressOf = (path) => base + path;
+export const titled = (text) => {
+  document.title = `${text} · ${name}`;
+};
+
+function find(address) {
+  if (!address.startsWith(base)) return null;
+  const path = address.slice(base.length) || "/";
   for (const r of routes) {
     const found = r.expression.exec(path);
     if (!found) continue;
@@ -48,9 +63,12 @@ export function show() {
   });
 }
 
+// Ends what the page that is shown has begun.
+export const stop = () => current?.abort.abort();
+
 export function go(href, { replace = false } = {}) {
-  if (replace) history.replaceState(null, "", href);
-  else history.pushState(null, "", href);
+  if (replace) history.replaceState(null, "", addressOf(href));
+  else history.pushState(null, "", addressOf(href));
   show();
 }
 
@@ -76,7 +94,7 @@ export function startRouter(showPage) {
     if (!a || e.defaultPrevented || e.button || e.ctrlKey || e.metaKey || e.shiftKey || a.target || a.hasAttribute("download")) return;
     if (a.origin !== location.origin || !find(a.pathname) || a.hash) return;
     e.preventDefault();
-    go(a.pathname + a.search);
+    go(a.pathname.slice(base.length) + a.search);
   });
   show();
 }

@@ -1,8 +1,10 @@
 // states: what a part of a page shows while it has nothing, waits, or has failed; notes that appear for a while; and buttons that copy.
+import { inPortal } from "./api.js";
 import { add, h, replace } from "./dom.js";
+import { t, word } from "./texts.js";
 
 export function skeleton(lines = 6) {
-  return h("div", { class: "skeleton", "aria-busy": "true", "aria-label": "loading" },
+  return h("div", { class: "skeleton", "aria-busy": "true", "aria-label": t`loading` },
     Array.from({ length: lines }, () => h("i")));
 }
 
@@ -11,25 +13,32 @@ export const empty = (title, ...what) => h("div", { class: "state" }, h("h2", nu
 // The same as a whole page.
 export const alone = (title, ...what) => h("div", { class: "state" }, h("h1", null, title), what);
 
-const NEXT = {
-  process_unavailable: "Start it, then try again. `grapnel status` shows which processes run.",
-  process_timeout: "It may be busy, or stopped. `grapnel status` shows the processes.",
-  role: "Sign in with a token of a higher role.",
-  not_found: "It may have been deleted, or have left the history.",
-  rate_limited: "Wait, then try again.",
+const FOR_ALL = {
+  not_found: () => t`It may have been deleted, or have left the history.`,
+  rate_limited: () => t`Wait, then try again.`,
 };
+const FOR_OPERATORS = {
+  process_unavailable: () => "Start it, then try again. `grapnel status` shows which processes run.",
+  process_timeout: () => "It may be busy, or stopped. `grapnel status` shows the processes.",
+  role: () => "Sign in with a token of a higher role.",
+};
+const nextOf = (code) => FOR_ALL[code]?.() ?? (inPortal() ? null : FOR_OPERATORS[code]?.());
 
 // `page`: it stands for a whole page, so its heading is that of the page.
 export function failed(error, again, page) {
   return h("div", { class: "state", role: "alert" },
-    h(page ? "h1" : "h2", null, error.status === 404 ? "There is no such thing" : "This could not be read"),
+    h(page ? "h1" : "h2", null, error.status === 404 ? t`There is no such thing` : t`This could not be read`),
     h("p", null, error.message),
-    NEXT[error.code] && h("p", { class: "soft" }, NEXT[error.code]),
+    nextOf(error.code) && h("p", { class: "soft" }, nextOf(error.code)),
     error.request && h("p", { class: "soft small mono" }, error.request),
-    again && h("button", { onclick: again }, "Try again"));
+    again && h("button", { onclick: again }, t`Try again`));
 }
 
-// Shows what `read` promises. What is there stays until it comes; a skeleton only appears after 200 ms.
+const PASSES = ["unreachable", "process_unavailable", "process_timeout", "process_failed", "disk_full", "busy"];
+const AGAIN_MS = 3000;
+
+// Shows what `read` promises. What is there stays until it comes; a skeleton only appears after 200 ms. While a process
+// is away, it tries again by itself.
 export async function load(to, read, render, lines) {
   const timer = setTimeout(() => to.childElementCount || replace(to, skeleton(lines)), 200);
   try {
@@ -41,7 +50,9 @@ export async function load(to, read, render, lines) {
     clearTimeout(timer);
     if (e.name === "AbortError" || e.status === 401) return false;
     to.replaceChildren();
-    replace(to, failed(e, () => load(to, read, render, lines), !document.querySelector("h1")));
+    const note = failed(e, () => load(to, read, render, lines), !document.querySelector("h1"));
+    replace(to, note);
+    if (PASSES.includes(e.code)) setTimeout(() => note.isConnected && !note.contains(document.activeElement) && load(to, read, render, lines), AGAIN_MS);
     return false;
   }
 }
@@ -56,18 +67,18 @@ export function toast(text) {
 }
 
 export function copy(text, label, what) {
-  return h("button", { type: "button", class: "plain small", "aria-label": `${label || "copy"} ${what || ""}`, onclick: async () => {
+  return h("button", { type: "button", class: "plain small", "aria-label": `${label || t`copy`} ${what || ""}`, onclick: async () => {
     try {
       await navigator.clipboard.writeText(text);
-      toast("Copied.");
+      toast(t`Copied.`);
     } catch {
-      toast(`Your browser does not permit copying here: ${text}`);
+      toast(t`Your browser does not permit copying here: ${text}`);
     }
-  } }, label || "copy");
+  } }, label || t`copy`);
 }
 
-// A curl command for the same request, with a token of the reader's.
-export const curl = (path, method = "GET") => copy(
+// A curl command for the same request, with a token of the reader's; those who use the portal have none.
+export const curl = (path, method = "GET") => !inPortal() && copy(
   `curl -s ${method === "GET" ? "" : `-X ${method} `}-H "Authorization: Bearer $TOKEN" '${location.origin}/api/v1${path.replaceAll("'", "%27")}'`,
   "copy curl", "command");
 
@@ -78,6 +89,6 @@ const LOOK = {
   info: ["routed", "buffered", "in_flight", "waiting", "accepted", "running"],
 };
 
-export const lookOf = (word) => Object.keys(LOOK).find((k) => LOOK[k].includes(word)) || "";
+export const lookOf = (text) => Object.keys(LOOK).find((k) => LOOK[k].includes(text)) || "";
 
-export const badge = (word, look = lookOf(word)) => h("span", { class: `badge ${look}` }, String(word ?? "–").replaceAll("_", " "));
+export const badge = (text, look = lookOf(text)) => h("span", { class: `badge ${look}` }, word(text ?? "–"));

@@ -1,6 +1,7 @@
 // table: lists with a row for each item, and more pages of them.
 import { add, h, replace } from "./dom.js";
 import { failed, load } from "./states.js";
+import { t } from "./texts.js";
 
 // {columns: [{head, cell(item), number, wide}], key(item), href(item)}
 function rowOf(item, columns, key) {
@@ -36,7 +37,7 @@ export function list(to, { columns, key, label, read, none }) {
   const more = h("div", { class: "more" });
 
   function renderMore() {
-    replace(more, cursor && h("button", { onclick: next }, "Show more"));
+    replace(more, cursor && h("button", { onclick: next }, t`Show more`));
     more.hidden = !cursor;
   }
 

@@ -1,6 +1,8 @@
 // text: shows what senders wrote: characters that cannot be seen, or that change the order of others, are
 // shown by their number.
 
+import { localeNow, word } from "./texts.js";
+
 // Control characters, bidirectional controls, characters without width, tags, halves of surrogate pairs.
 const ODD = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]|\p{Surrogate}/gu;
 
@@ -23,21 +25,24 @@ export function parts(text) {
 
 export const visible = (text) => parts(String(text)).map((p) => p.text).join("");
 
+// With so many digits behind the point.
+export const fixed = (n, digits) => n.toLocaleString(localeNow(), { minimumFractionDigits: digits, maximumFractionDigits: digits });
+
 export function count(n) {
   if (n === null || n === undefined) return "–";
-  if (Math.abs(n) >= 1e6) return `${(n / 1e6).toFixed(1)} M`;
-  return Math.round(n).toLocaleString("en-US");
+  if (Math.abs(n) >= 1e6) return `${fixed(n / 1e6, 1)} M`;
+  return Math.round(n).toLocaleString(localeNow());
 }
 
 export function rate(n) {
   if (n === null || n === undefined) return "–";
-  return n >= 100 ? count(n) : n >= 10 ? n.toFixed(1) : n === 0 ? "0" : n.toFixed(n < 0.1 ? 2 : 1);
+  return n >= 100 ? count(n) : n >= 10 ? fixed(n, 1) : n === 0 ? "0" : fixed(n, n < 0.1 ? 2 : 1);
 }
 
 export function bytes(n) {
   if (n === null || n === undefined) return "–";
   for (const unit of ["B", "KiB", "MiB", "GiB"]) {
-    if (n < 1024 || unit === "GiB") return `${unit === "B" ? n : n.toFixed(1)} ${unit}`;
+    if (n < 1024 || unit === "GiB") return `${unit === "B" ? n : fixed(n, 1)} ${unit}`;
     n /= 1024;
   }
 }
@@ -45,11 +50,11 @@ export function bytes(n) {
 export function percent(share) {
   if (share === null || share === undefined) return "–";
   const p = share * 100;
-  return `${p === 100 || p === 0 ? p : p > 99.9 ? "99.9" : p.toFixed(1)} %`;
+  return `${p === 100 || p === 0 ? p : fixed(p > 99.9 ? 99.9 : p, 1)} %`;
 }
 
 // Words of the API for people: "in_flight" → "in flight".
-export const words = (text) => String(text ?? "").replaceAll("_", " ");
+export const words = word;
 
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 

@@ -1,5 +1,6 @@
 // time: shows times in the viewer's zone, with UTC in the title.
 import { h } from "./dom.js";
+import { fixed } from "./text.js";
 
 const two = (n) => String(n).padStart(2, "0");
 const day = (d) => `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}`;
@@ -21,10 +22,10 @@ export const clockOf = (ms, withDay) => `${withDay ? `${day(new Date(ms)).slice(
 export function duration(ms) {
   if (ms === null || ms === undefined) return "–";
   if (ms === 0) return "0 ms";
-  if (ms < 1) return `${ms.toFixed(1)} ms`;
+  if (ms < 1) return `${fixed(ms, 1)} ms`;
   if (ms < 1000) return `${Math.round(ms)} ms`;
   const s = ms / 1000;
-  if (s < 60) return `${s < 10 ? s.toFixed(1) : Math.round(s)} s`;
+  if (s < 60) return `${s < 10 ? fixed(s, 1) : Math.round(s)} s`;
   if (s < 3600) return `${Math.floor(s / 60)} min${s % 60 >= 1 ? ` ${Math.floor(s % 60)} s` : ""}`;
   if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
   return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;

@@ -914,6 +914,25 @@ const struct command ctl_commands[] = {
         .run = run_console_link,
     },
     {
+        .name = "portal link",
+        .args = "WORKSPACE",
+        .min = 1,
+        .max = 1,
+        .summary = "make a link that opens one workspace's pages once",
+        .help = "For a user of the customer that has the workspace. Open the "
+                "link in a browser within 10 minutes.\nThe page then works "
+                "for 15 minutes. A restart of the console ends links and "
+                "pages. docs/CONSOLE.md\nsays how to embed the portal in "
+                "pages of your own.",
+        .examples = "  grapnel portal link acme\n"
+                    "  grapnel portal link acme --user anna@acme.example "
+                    "--read-only\n",
+        .request = &command_portal_link,
+        .options = {ARG("--user"),
+                    {"--read-only", NULL, "only show, and change nothing"}},
+        .run = run_portal_link,
+    },
+    {
         .name = "listen",
         .args = "[ENDPOINT]",
         .max = 1,

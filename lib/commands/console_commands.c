@@ -212,7 +212,40 @@ const struct command_spec command_console_link = {
     .flags = COMMAND_ACTS | COMMAND_LOCAL | COMMAND_MEMORY,
 };
 
+/* ---- portal_link ---- */
+
+static const struct value portal_link_args[] = {
+    TEXT("workspace", "whose endpoints and events it shows",
+         .flags = VALUE_REQUIRED, .min = 1, .max = VALUE_TEXT_MAX),
+    TEXT("user",
+         "who uses it, at most 100 bytes: audit rows and histories show it",
+         .min = 1, .max = 100),
+    BOOL("read_only", "whether it only shows; false, if absent"),
+    {0}};
+static const struct value portal_link_reply[] = {
+    TEXT("url",
+         "to be opened in the browser of that user: shown only here. The "
+         "secret is behind the #",
+         .flags = VALUE_NULL | VALUE_SECRET),
+    TIME("expires_at", "when it cannot be used any more"),
+    {0}};
+const struct command_spec command_portal_link = {
+    .name = "portal_link",
+    .process = "console",
+    .help = "Makes a link that opens the portal for one workspace, once and "
+            "within 10 minutes. A workspace has at most 64 unused links: a "
+            "further one ends the oldest. A restart of the console ends all "
+            "links.",
+    .args = portal_link_args,
+    .reply = OBJECT("reply", portal_link_reply, ""),
+    .role = ROLE_OPERATOR,
+    .flags = COMMAND_ACTS | COMMAND_MEMORY,
+    .routes = {{"POST", "/workspaces/{workspace}/portal-link"}},
+};
+
 const struct command_spec *const console_commands[] = {
-    &command_console_trace, &command_alerts,        &command_alerts_test,
-    &command_silences,      &command_alert_silence, &command_alert_unsilence,
-    &command_series,        &command_console_link,  NULL};
+    &command_console_trace, &command_alerts,
+    &command_alerts_test,   &command_silences,
+    &command_alert_silence, &command_alert_unsilence,
+    &command_series,        &command_console_link,
+    &command_portal_link,   NULL};

@@ -83,6 +83,45 @@ const char *wrong_publish(const char *text)
     return NULL;
 }
 
+/* Whether the host of this origin is this machine, so that nobody else reads what is sent to it. */
+static bool is_loopback(const char *host)
+{
+    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        size_t n = strlen(names[i]);
+
+        if (strncmp(host, names[i], n) == 0 && (!host[n] || host[n] == ':'))
+            return true;
+    }
+    return false;
+}
+
+/* Browsers write the host in small letters, and leave out the usual port. An origin is compared as text, and is part
+ * of a header. */
+const char *wrong_origin(const char *text)
+{
+    bool https = strncmp(text, "https://", 8) == 0;
+    const char *host = text + (https ? 8 : 7), *port;
+
+    if (!https && strncmp(text, "http://", 7) != 0)
+        return "is not an origin such as https://app.example.com";
+    if (!https && !is_loopback(host))
+        return "must begin with https://; http:// is possible only for "
+               "localhost, 127.0.0.1 and [::1]";
+    if (host[strspn(host, "abcdefghijklmnopqrstuvwxyz0123456789-._:[]")])
+        return "must have only the scheme, a host in small letters and maybe "
+               "a port: no path, no / at the end, no *";
+    if (wrong_authority(host, strlen(host)))
+        return "has no valid host name, or no valid port after it";
+    port = strrchr(host, ':');
+    if (port && !strchr(port, ']') &&
+        (strcmp(port, https ? ":443" : ":80") == 0 || port[1] == '0'))
+        return "has the usual port of its scheme, which browsers leave out, "
+               "or a port that begins with 0";
+    return NULL;
+}
+
 const char *wrong_host_name(const char *text)
 {
     size_t n = strlen(text);

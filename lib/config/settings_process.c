@@ -160,6 +160,69 @@ static const struct conf_section console_tls_section = {
     .keys = console_tls_keys,
 };
 
+enum { PORTAL_NAME_MAX_BYTES = 60, PORTAL_ORIGINS_MAX_BYTES = 4000 };
+
+static const char *wrong_portal_name(const char *text)
+{
+    return strlen(text) > PORTAL_NAME_MAX_BYTES
+               ? "is too long for a name: at most 60 bytes are allowed"
+               : wrong_line(text);
+}
+
+static const char *wrong_colour(const char *text)
+{
+    return *text == '#' && strlen(text) == 7 &&
+                   strspn(text + 1, "0123456789abcdefABCDEF") == 6
+               ? NULL
+               : "is not a colour such as \"#1b4fa8\": write # and six "
+                 "hexadecimal digits, in quotes";
+}
+
+/* All of them are in one header. */
+static void check_portal(const struct conf_value *v, void *target)
+{
+    const struct string_list *origins =
+        &((const struct settings *)target)->console.portal.origins;
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < origins->count; i++)
+        bytes += strlen(origins->items[i]) + 1;
+    if (bytes > PORTAL_ORIGINS_MAX_BYTES)
+        conf_error_key(v, "origins",
+                       "has %zu bytes in all; at most %d are allowed", bytes,
+                       PORTAL_ORIGINS_MAX_BYTES);
+}
+
+static const struct conf_key portal_keys[] = {
+    KEY(string, settings, console.portal.name, "name", "Webhooks",
+        "what the portal is called, at its top and in the title",
+        .check = wrong_portal_name),
+    KEY(string, settings, console.portal.colour, "colour", "\"#1b4fa8\"",
+        "the colour of its top and its buttons, as \"#rrggbb\". Text on it is "
+        "black or white, whichever is easier to read, and links have the "
+        "nearest colour that can be read",
+        .check = wrong_colour, .form = "colour"),
+    KEY(string, settings, console.portal.url, "url", NULL,
+        "the origin under which browsers reach the console, for the links that "
+        "open the portal, such as https://hooks.example.com. Default: the "
+        "address in `listen`",
+        .check = wrong_origin, .form = "origin"),
+    KEY(strings, settings, console.portal.origins, "origins", NULL,
+        "the origins of pages that may show the portal in a frame and renew "
+        "it, such as https://app.example.com; http:// only for localhost and "
+        "addresses of this machine. Default: no page may",
+        .check = wrong_origin, .form = "list of origins"),
+    {0},
+};
+
+static const struct conf_section portal_section = {
+    .name = "portal",
+    .help = "The pages of one workspace for a customer's own users "
+            "([CONSOLE](CONSOLE.md#embed-the-portal)).",
+    .check = check_portal,
+    .keys = portal_keys,
+};
+
 static const struct conf_key console_keys[] = {
     KEY(listen, settings, console.host, "listen", "127.0.0.1:8081",
         "the address that serves `/metrics` (no token needed), "
@@ -184,6 +247,8 @@ static const struct conf_key console_keys[] = {
     KEY(path, settings, console.pages, "pages", NULL,
         "a folder with the files of the pages, instead of those in the "
         "program: for those who change the pages"),
+    SECTION("portal", &portal_section,
+            "the pages of one workspace, for a customer's own users"),
     KEY(duration, settings, console.evaluate_ms, "evaluate", "1m",
         "how often alert rules are evaluated", .min = 100, .max = HOUR_MS),
     {0},

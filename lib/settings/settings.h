@@ -313,6 +313,11 @@ struct settings {
         int64_t evaluate_ms;
         struct tls tls; /* without `ca` */
         char *pages;    /* folder; NULL: the built-in pages */
+        struct {
+            char *name, *colour; /* "#rrggbb" */
+            char *url; /* of the console, for its users; NULL: by `listen` */
+            struct string_list origins; /* of pages that may embed it */
+        } portal;
     } console;
     struct { /* what the tokens of one workspace may use together */
         int64_t endpoints, takes, streams;

@@ -244,6 +244,8 @@ ACTS = {
         "console", "alert_silence", lambda p: ({"name": "disk_low"}, {"for": "2h", **NOTE})),
     "POST /alerts/{name}/unsilence": Act(
         "console", "alert_unsilence", lambda p: ({"name": "disk_low"}, {})),
+    "POST /workspaces/{workspace}/portal-link": Act(
+        "console", "portal_link", lambda p: ({"workspace": p.name()}, {"user": "anna"})),
     "POST /tokens": Act(
         "sequencer", "token_create", lambda p: ({}, {"name": p.name(), "role": "viewer"}),
         effects=lambda p, a: len([t for t in p.rig.ask("sequencer", "tokens", limit=1000)["tokens"]

@@ -115,6 +115,7 @@ class Tab:
     def __init__(self, browser, session, target, context, width, height, dark):
         self.browser, self.session, self.target, self.context = browser, session, target, context
         self.problems, self.requests = [], []
+        self.sent = []  # the headers of requests as they were sent, with cookies
         browser.tabs[session] = self
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.ask(f"{domain}.enable")
@@ -134,6 +135,8 @@ class Tab:
             self.problems.append(params["entry"]["text"])
         elif method == "Network.requestWillBeSent":
             self.requests.append(params["request"]["url"])
+        elif method == "Network.requestWillBeSentExtraInfo":
+            self.sent.append({k.lower(): v for k, v in params["headers"].items()})
 
     def look(self, width, height=900, dark=False):
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
@@ -225,3 +228,36 @@ class Tab:
     def screenshot(self, path, whole=False):
         data = self.ask("Page.captureScreenshot", captureBeyondViewport=whole)["data"]
         pathlib.Path(path).write_bytes(base64.b64decode(data))
+
+    def frame(self, origin):
+        """The tab of a frame of another site, which has a process of its own. Clicks and keys go by the page
+        around it, as a person's."""
+        until = time.monotonic() + WAIT_S
+        while True:
+            for target in self.browser.ask("Target.getTargets")["targetInfos"]:
+                if target["type"] == "iframe" and target["url"].startswith(origin) and \
+                        target.get("browserContextId") == self.context:
+                    session = self.browser.ask("Target.attachToTarget", targetId=target["targetId"],
+                                               flatten=True)["sessionId"]
+                    return Frame(self, session, target["targetId"])
+            if time.monotonic() > until:
+                raise AssertionError(f"there is no frame of {origin}")
+            time.sleep(0.03)
+
+
+class Frame(Tab):
+    def __init__(self, around, session, target):
+        self.around = around
+        self.browser, self.session, self.target, self.context = around.browser, session, target, around.context
+        self.problems, self.requests, self.sent = around.problems, [], []
+        self.browser.tabs[session] = self
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.ask(f"{domain}.enable")
+
+    def click(self, selector, text=None):
+        x, y = self.place(selector, text)
+        left, top = self.around.js("(() => { const b = document.querySelector('iframe').getBoundingClientRect(); "
+                                   "return [b.left, b.top]; })()")
+        for kind in ("mousePressed", "mouseReleased"):
+            self.around.ask("Input.dispatchMouseEvent", type=kind, x=x + left, y=y + top, button="left",
+                            clickCount=1)
