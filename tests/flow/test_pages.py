@@ -95,6 +95,13 @@ class PagesTest(RigTest):
         self.assertEqual(status, 200, document)
         return answered["Set-Cookie"].split(";")[0], document["csrf"]
 
+    @contextlib.contextmanager
+    def shown_anew(self, tab):
+        """An act after which the page is read again: before that, a click may miss."""
+        tab.js("document.querySelector('.head').dataset.old = ''")
+        yield
+        tab.wait("document.querySelector('.head') && !document.querySelector('.head[data-old]')", "the page anew")
+
     def dead(self, rig, count=1):
         return wait_for(lambda: len(d := rig.ask("dlqd", "dlq")["dead_letters"]) >= count and d)
 
@@ -393,13 +400,6 @@ class InABrowser(PagesTest):
         tab.open(f"{self.base}/dead-letters")
         tab.sees("No dead letter needs a decision")
         rig.settle()
-
-    @contextlib.contextmanager
-    def shown_anew(self, tab):
-        """An act after which the page is read again: before that, a click may miss."""
-        tab.js("document.querySelector('.head').dataset.old = ''")
-        yield
-        tab.wait("document.querySelector('.head') && !document.querySelector('.head[data-old]')", "the page anew")
 
     def test_acts_on_endpoints(self):
         rig = self.pipeline()

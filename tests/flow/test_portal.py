@@ -227,5 +227,393 @@ class Links(PortalTest):
             self.assertNotEqual(rig.cli("check")[1], 0, portal)
 
 
+class Site:
+    """A site of another origin than the console, with pages of its own. `links` makes the URL of the next link."""
+
+    def __init__(self, test):
+        site = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send("text/html", site.pages.get(self.path, "<title>empty</title>"))
+
+            def do_POST(self):
+                self.send("application/json", json.dumps({"url": site.links()}))
+
+            def send(self, kind, text):
+                self.send_response(200)
+                self.send_header("Content-Type", kind)
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+            def log_message(self, *_):
+                pass
+
+        self.pages, self.links = {}, None
+        self.server = http.server.ThreadingHTTPServer(("localhost", 0), Handler)
+        self.origin = f"http://localhost:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        test.addCleanup(self.server.server_close)
+        test.addCleanup(self.server.shutdown)
+
+
+def example(kind):
+    """The example of docs/CONSOLE.md in this language."""
+    text = (ROOT / "docs" / "CONSOLE.md").read_text().split("## Embed the portal")[1]
+    return re.search(rf"```{kind}\n(.*?)```", text, re.S)[1]
+
+
+# What a page around the portal says to it, and hears from it.
+HOST = """<!DOCTYPE html><title>host</title><style>iframe { width: 100%; height: 90vh }</style>
+<iframe title="portal" src="CONSOLE/portal"></iframe>
+<script>window.heard = []; addEventListener("message", (e) => heard.push([e.origin, e.data]));
+const say = (link, to) => document.querySelector("iframe").contentWindow.postMessage({ grapnel: "portal", link }, to);
+</script>"""
+LATER = "(() => { const now = Date.now.bind(Date); Date.now = () => now() + %d * 1000; })()"
+
+
+@unittest.skipUnless(chromium(), "chromium is not installed: tools/deps test")
+class InABrowser(PortalTest):
+    def opened(self, path="", workspace="acme", languages="en", **how):
+        """A tab with the portal, without a frame."""
+        args = how.pop("args", {})
+        tab = self.tab(**how)
+        tab.ask("Emulation.setUserAgentOverride", userAgent="test", acceptLanguage=languages)
+        tab.open(self.link(workspace, **args).replace("/portal#", f"/portal{path}#"))
+        tab.wait("document.querySelector('.portal .page :is(h1, .state)')", "a page")
+        return tab
+
+    def test_a_link_opens_it_once_and_leaves_no_trace(self):
+        rig = self.portal(colour="#ffd400")
+        event = self.send(rig, "issue.made")
+        rig.wait_status(event)
+        url = self.link(user="anna")
+        tab = self.tab()
+        # The cookie of an operator in the same browser is not used.
+        tab.open(self.base + "/")
+        tab.fill("input[name=token]", TOKEN)
+        tab.key("Enter")
+        tab.wait("document.querySelector('.frame h1')")
+        tab.sent.clear()
+        tab.open(url)
+        tab.sees("issue.made")
+        self.assertEqual(tab.path(), "/portal")
+        self.assertEqual(tab.js("document.title"), "Events · Acme hooks")
+        self.assertEqual(tab.js("document.documentElement.lang"), "en")
+        sent = [h for h in tab.sent if "authorization" in h]
+        self.assertTrue(sent)
+        self.assertFalse([h for h in sent if "cookie" in h])
+        token = sent[0]["authorization"][7:]
+        self.assertTrue(token.startswith("grpp_"))
+        self.assertFalse([u for u in tab.requests if token in u or url.split("=")[1] in u.split("#")[0]])
+        self.assertEqual(tab.js("[localStorage.length, sessionStorage.length, document.cookie]"), [0, 0, ""])
+        self.assertFalse([c for c in tab.cookies() if token in c["value"]])
+        # Its parts are addresses of their own, and the address alone opens nothing.
+        tab.click("tbody a", "issue.made")
+        tab.wait(f"location.pathname === '/portal/events/{event}'")
+        tab.sees("Its life")
+        tab.js("history.back()")
+        tab.wait("document.querySelector('h1')?.textContent === 'Events'")
+        tab.open(f"{self.base}/portal/events/{event}")
+        tab.sees("This page needs a link.")
+        self.assertNotIn("issue.made", tab.text())
+        # The same link again, and one for another part.
+        other = self.tab()
+        other.open(url)
+        other.sees("This link was used, or has expired")
+        self.assertEqual((other.path(), other.cookies()), ("/portal", []))
+        other.js("location.hash = " + json.dumps(self.link().split("#")[1]))
+        other.sees("issue.made")
+        # The text on the colour can be read, and so can links.
+        self.assertEqual(tab.js("getComputedStyle(document.documentElement).getPropertyValue('--on-brand')"), "#000000")
+        brand = tab.js("document.querySelector('script').src.replace('portal.js', 'brand.js')")
+        self.assertEqual(tab.js(f"""(async () => {{
+            const {{contrast, readable, textOn}} = await import({json.dumps(brand)});
+            const bad = [];
+            for (let i = 0; i < 4096; i++) {{
+                const c = "#" + [i >> 8, (i >> 4) & 15, i & 15].map((v) => (v * 17).toString(16).padStart(2, "0")).join("");
+                for (const surface of ["#e4ecfa", "#ffffff", "#222934", "#171b21"])
+                    if (contrast(readable(c, surface === "#ffffff" ? "#e4ecfa" : surface === "#171b21" ? "#222934" : surface), surface) < 4.5) bad.push([c, surface]);
+                if (contrast(textOn(c), c) < 4.5) bad.push(c);
+            }}
+            return bad; }})()"""), [])
+
+    def test_the_example_of_the_document_works_and_is_renewed(self):
+        rig = self.portal()
+        site = Site(self)
+        port = site.server.server_port
+        site.server.shutdown()
+        site.server.server_close()
+        rig.config["console"]["portal"]["origins"] = [site.origin]
+        rig.write_config()
+        rig["console"].reload()
+        (rig.folder / "page.html").write_text(example("html"))
+        (rig.folder / "site.py").write_text(example("python"))
+        token = rig.cli("tokens", "create", "site", "--role", "operator")[0]["token"]
+        process = subprocess.Popen([sys.executable, "site.py"], cwd=rig.folder, stderr=subprocess.DEVNULL,
+                                   env={**os.environ, "CONSOLE": self.base, "TOKEN": token, "PORT": str(port)})
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        rig.wait_status(self.send(rig, "issue.made"))
+
+        def answers():
+            with contextlib.suppress(OSError):
+                c = http.client.HTTPConnection("localhost", port, timeout=5)
+                c.request("GET", "/")
+                return c.getresponse().status == 200
+        wait_for(answers, what="the site")
+        tab = self.tab()
+        tab.open(site.origin + "/")
+        frame = tab.frame(self.base)
+        frame.sees("issue.made")
+        self.assertEqual((frame.path(), frame.js("document.cookie"), frame.cookies()), ("/portal", "", []))
+        frame.click(".nav a", "Endpoints")
+        frame.sees("acme yes")
+        opened = rig["console"].log().count("the portal is opened")
+        first = next(h["authorization"] for h in frame.sent if "authorization" in h)
+        # A minute before the end the frame asks, and goes on where it was.
+        frame.js("document.querySelector('h1').dataset.old = ''")
+        frame.js(LATER % 850)
+        wait_for(lambda: rig["console"].log().count("the portal is opened") == opened + 1, what="the renewal")
+        wait_for(lambda: self.call("GET", "/api/v1/endpoints", Authorization=first)[0] == 401, what="the end of the first token")
+        frame.click(".nav a", "Dead letters")
+        frame.sees("No dead letter needs a decision")
+        # The console restarts: the page asks again by itself.
+        rig["console"].restart()
+        frame.click(".nav a", "Events")
+        frame.sees("issue.made")
+        self.assertEqual(rig["console"].log().count("portal anna"), opened + 2)
+        tab.problems.clear()  # requests while the console was away
+
+    def test_frames_of_other_origins_and_their_messages(self):
+        rig = self.portal()
+        good, evil = Site(self), Site(self)
+        rig.config["console"]["portal"]["origins"] = [good.origin]
+        rig.write_config()
+        rig["console"].reload()
+        rig.wait_status(self.send(rig, "issue.made"))
+        for site in (good, evil):
+            site.pages["/"] = HOST.replace("CONSOLE", self.base)
+        evil.pages["/sends"] = "<script>addEventListener('message', (e) => parent.frames[0].postMessage(e.data, '*'))</script>"
+        # The browser shows nothing of it in a page of another origin, and says so.
+        tab = self.tab()
+        tab.open(evil.origin + "/")
+        wait_for(lambda: any("frame-ancestors" in p for p in tab.js("1") and tab.problems), what="the violation")
+        tab.problems.clear()
+        self.assertEqual(tab.js("heard"), [])
+        # Nor any other page in one of ours.
+        good.pages["/console"] = HOST.replace("CONSOLE/portal", self.base + "/events")
+        tab.open(good.origin + "/console")
+        wait_for(lambda: any("frame-ancestors" in p for p in tab.js("1") and tab.problems), what="the violation")
+        tab.problems.clear()
+        # In a page of ours: it asks, and takes a link only from there.
+        tab.open(good.origin + "/")
+        tab.wait("heard.length")
+        self.assertEqual(tab.js("heard[0]"), [self.base, {"grapnel": "portal", "want": "link"}])
+        frame = tab.frame(self.base)
+        theirs = self.link("bravo")
+        tab.js(f"""new Promise((done) => {{
+            const f = document.createElement("iframe");
+            f.src = {json.dumps(evil.origin + "/sends")};
+            f.onload = () => {{ f.contentWindow.postMessage({{ grapnel: "portal", link: {json.dumps(theirs)} }}, "*"); setTimeout(done, 300); }};
+            document.body.append(f);
+        }})""")
+        for wrong in ("null", "{}", "'x'", "{grapnel: 'portal', link: 7}", "{grapnel: 'portal', link: 'javascript:alert(1)'}",
+                      "{grapnel: 'other', link: %s}" % json.dumps(theirs)):
+            tab.js(f"document.querySelector('iframe').contentWindow.postMessage({wrong}, '*')")
+        url = self.link()
+        tab.js(f"say({json.dumps(url)}, {json.dumps(self.base)})")
+        frame.sees("issue.made")
+        # What it has not asked for is not taken either.
+        tab.js(f"say({json.dumps(theirs)}, {json.dumps(self.base)})")
+        frame.click(".nav a", "Endpoints")
+        frame.sees("acme yes")
+        self.assertEqual(self.enter(theirs)[0], 200)  # nobody has used it
+
+    def test_without_a_frame_its_end_is_announced_and_clear(self):
+        rig = self.portal()
+        rig.wait_status(self.send(rig, "issue.made"))
+        tab = self.opened()
+        tab.sees("issue.made")
+        tab.js(LATER % 850)
+        tab.sees("ask for a new link")
+        self.assertIn("issue.made", tab.text())
+        tab.js(LATER % 60)
+        tab.sees("This page has ended.")
+        self.assertNotIn("issue.made", tab.text())
+        tab.js("location.hash = " + json.dumps(self.link().split("#")[1]))
+        tab.sees("issue.made")
+        # An erased workspace ends it at once.
+        rig.cli("workspaces", "erase", "acme")
+        tab.click(".nav a", "Endpoints")
+        tab.sees("This page has ended.")
+
+    def test_every_act_and_nothing_of_others(self):
+        rig = self.portal()
+        self.send(rig, "contract.signed", team="bravo")
+        event = self.send(rig, "issue.made")
+        for n in range(3):
+            self.send(rig, "contract.signed", n=n)
+        self.dead(rig, 4)
+        yes, no = self.own["acme"]["yes"], self.own["acme"]["no"]
+        wait_for(lambda: any(d["endpoint"] == yes and d["status"] == "delivered" for d in rig.deliveries(event)))
+        tab = self.opened("/endpoints")
+        tab.sees("acme no")
+        self.assertNotIn("bravo", tab.text())
+        self.assertNotIn("crm", tab.text())
+        self.assertNotIn("copy curl", tab.text())
+        # Make, change, rotate, pause, resume, test, delete.
+        tab.click("button", "New endpoint")
+        self.assertFalse(tab.js("!!document.querySelector('dialog [name=workspaces], dialog [name=retry_policy]')"))
+        tab.fill("dialog [name=url]", rig.receiver.url("/made"))
+        tab.fill("dialog [name=rest]", '{"allow_private": true}')
+        tab.click("dialog button.main")
+        tab.wait("document.querySelector('dialog [role=alert]:not([hidden])')", "rule 6")
+        tab.fill("dialog [name=url]", "https://example.com/made")
+        tab.js("document.querySelector('dialog [name=rest]').value = ''")
+        tab.fill("dialog [name=types]", "nothing")
+        tab.click("dialog button.main")
+        tab.sees("whsec_")
+        tab.click("dialog button", "I have stored it")
+        tab.wait("/^.portal.endpoints.ep_/.test(location.pathname) && document.querySelector('.head button')")
+        name = tab.path().split("/")[-1]
+        self.assertEqual(rig.ask("sequencer", "endpoint", name=name)["settings"]["workspaces"], ["acme"])
+        tab.click("button", "Change…")
+        tab.fill("dialog [name=types]", "invoice.*")
+        with self.shown_anew(tab):
+            tab.click("dialog button.main")
+        tab.click("button", "New secret…")
+        tab.click("dialog button.main")
+        tab.sees("whsec_")
+        with self.shown_anew(tab):
+            tab.click("dialog button", "I have stored it")
+        tab.click("button", "Delete…")
+        tab.click("dialog button.main")
+        tab.wait("location.pathname === '/portal/endpoints'")
+        self.assertEqual(rig.ask("sequencer", "endpoint", name=name)["state"], "removed")
+        tab.click("tbody a", "acme yes")
+        tab.click("button", "Pause…")
+        tab.click("dialog button", "Pause")
+        tab.wait("document.querySelector('.head .badge')?.textContent === 'paused'")
+        tab.click("button", "Resume")
+        tab.wait("document.querySelector('.head .badge')?.textContent === 'active'")
+        tab.click("button", "Test")
+        tab.sees("The endpoint accepted it.")
+        tab.key("Escape")
+        # Search, one event with its life, payload and attempts; send again.
+        tab.click(".nav a", "Events")
+        tab.fill("input[name=type]", "issue.*")
+        tab.wait("document.querySelectorAll('tbody tr').length === 1")
+        tab.click("tbody a", "issue.made")
+        tab.sees("Its life")
+        tab.wait("document.querySelector('.life svg circle')")
+        tab.sees('"issue.made"')  # of the payload
+        tab.click("summary", "Attempt 1")
+        tab.sees("POST ")
+        tab.click("section button", "Send again…")
+        tab.click("dialog button.main")
+        tab.sees("It is sent again.")
+        wait_for(lambda: len(rig.receiver.requests(path="/acme-yes", event=event)) > 1)
+        # The payload as a file: a link would have no token.
+        tab.js("(() => { window.saved = []; const make = URL.createObjectURL.bind(URL); "
+               "URL.createObjectURL = (b) => { b.text().then((t) => saved.push(b.type, t)); return make(b); }; })()")
+        tab.click("button", "Download")
+        tab.wait("window.saved.length")
+        self.assertEqual(tab.js("saved[0]"), "application/octet-stream")
+        self.assertIn("issue.made", tab.js("saved[1]"))
+        # Dead letters.
+        letters = [d["id"] for d in rig.ask("dlqd", "dlq", limit=100)["dead_letters"] if d["endpoint"] == no]
+        rig.receiver.rules({"path": "/acme-no", "responses": [{"status": 200}]})
+
+        def decide(letter, button, note, said):
+            tab.click(".nav a", "Dead letters")
+            tab.sees("rejected")
+            tab.js(f"[...document.querySelectorAll('tbody a')].find((a) => a.pathname.endsWith({json.dumps(letter)})).click()")
+            tab.click(".head button", button)
+            if note:
+                tab.fill("dialog textarea", note)
+            tab.click("dialog button.main")
+            tab.sees(said)
+        decide(letters[0], "Retry…", None, "It is tried again.")
+        decide(letters[1], "Resolve…", "by hand", "It is resolved.")
+        decide(letters[2], "Discard…", "a test", "It is discarded.")
+        tab.click(".nav a", "Dead letters")
+        tab.sees("No dead letter needs a decision")
+        # What belongs to others is as if it did not exist.
+        for path in (f"/endpoints/{self.own['bravo']['yes']}", "/endpoints/crm", f"/dead-letters/dlq_{event[4:]}-legal", "/events/evt_01AAAAAAAAAAAAAAAAAAAAAAAA"):
+            other = self.opened(path) if "ep_" in path else tab
+            if other is tab:
+                tab.js(f"history.pushState(null, '', '/portal{path}'); dispatchEvent(new PopStateEvent('popstate'))")
+            other.sees("There is no such thing")
+        # Only to read.
+        reads = self.opened(f"/endpoints/{yes}", args={"read_only": True})
+        reads.sees("only to read")
+        reads.sees("Deliveries")
+        self.assertEqual({n for role, n, _ in reads.tree() if role == "button"} & {"Test", "Pause…", "Change…", "Delete…"}, set())
+
+    def test_hostile_texts_in_german_on_a_phone_by_keyboard(self):
+        rig = self.portal(name="<b>Café & Söhne GmbH, Benachrichtigungen</b>")
+        event = self.send(rig, "<b>" + HOSTILE, html=HOSTILE, control="\u0007\u001b[31m")
+        wait_for(lambda: {d["status"] for d in rig.deliveries(event) if d["endpoint"] in self.own["acme"].values()} == {"delivered", "dead"})
+        letter = wait_for(lambda: [d for d in rig.ask("dlqd", "dlq", limit=100)["dead_letters"] if d["endpoint"] == self.own["acme"]["no"]])[0]
+        tab = self.opened(languages="fr,de-AT,en", width=360, height=740)
+        self.assertEqual(tab.js("document.documentElement.lang"), "de")
+        for path, sees, heading in [("/events", "<b><img", "Ereignisse"), (f"/events/{event}", "Sein Weg", None),
+                                    ("/dead-letters", "abgelehnt", "Gescheitert"), (f"/dead-letters/{letter['id']}", "onerror=hacked()", None),
+                                    ("/endpoints", "acme no", "Endpunkte"), (f"/endpoints/{self.own['acme']['no']}", "Wie es läuft", None)]:
+            with self.subTest(path):
+                tab.js(f"history.pushState(null, '', '/portal{path}'); dispatchEvent(new PopStateEvent('popstate'))")
+                tab.sees(sees)
+                if heading:
+                    tab.wait(f"document.querySelector('h1')?.textContent === {json.dumps(heading)}")
+                tab.js("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+                self.assertEqual(tab.js("document.querySelectorAll('img, b:not(.legend b), body script').length"), 0)
+                self.assertEqual(tab.js("typeof hacked"), "undefined")
+                self.assertNotIn(RLO, tab.js("document.body.textContent"))
+                self.assertLessEqual(tab.js("document.documentElement.scrollWidth"), 360)
+                rows = tab.tree()
+                self.assertEqual([(role, p) for role, name, p in rows if role in (
+                    "button", "link", "textbox", "searchbox", "combobox", "dialog") and not name], [])
+                self.assertEqual(sum(role == "heading" and p.get("level") == 1 for role, _, p in rows), 1)
+                # Steps and messages of the API are in English; nothing else is.
+                for word in ("Received", "Delivered", "Send again", "Settings", "Reason", "Retry…", "Pause…", "routed"):
+                    self.assertNotRegex(tab.text(), rf"(?<![\w<]){word}\b(?![.\w])", path)
+        tab.look(1280)
+        tab.js("history.pushState(null, '', '/portal/events'); dispatchEvent(new PopStateEvent('popstate'))")
+        tab.wait("document.querySelector('tbody tr')")
+        tab.key("?")
+        tab.sees("nächste Zeile")
+        tab.key("Escape")
+        tab.wait("!document.querySelector('dialog')")
+        tab.key("j")
+        tab.key("Enter")
+        tab.wait(f"location.pathname === '/portal/events/{event}'")
+
+    def test_it_follows_live_and_heals_after_a_process_was_killed(self):
+        rig = self.portal()
+        rig.wait_status(self.send(rig, "issue.first"))
+        tab = self.opened("/events?live=1")
+        tab.sees("● Live")
+        tab.sees("issue.first")
+        self.send(rig, "issue.second")
+        tab.sees("issue.second")
+        self.send(rig, "issue.other", team="bravo")
+        rig.kill("sequencer")
+        tab.click(".nav a", "Endpoints")
+        tab.sees("This could not be read")
+        self.assertNotIn("sequencer", tab.text())
+        rig.start("sequencer")
+        tab.sees("acme yes")
+        tab.click(".nav a", "Events")
+        tab.sees("issue.second")
+        self.assertNotIn("issue.other", tab.text())
+        rig.kill("console")
+        tab.click(".nav a", "Endpoints")
+        tab.sees("There is no connection since")
+        rig.start("console")
+        tab.sees("This page has ended.")  # its tokens are in the memory of the console
+        tab.problems.clear()
+
+
 if __name__ == "__main__":
     main(at_once=2)
