@@ -2,7 +2,7 @@
 
 const ENOUGH = 4.5;
 // The surfaces of tokens.css on which links stand, the one with the least contrast.
-const SURFACES = { light: "#e4ecfa", dark: "#222934" };
+export const SURFACES = { light: "#eef1f6", dark: "#222934" };
 
 const parse = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
 const write = (rgb) => `#${rgb.map((v) => Math.round(v).toString(16).padStart(2, "0")).join("")}`;

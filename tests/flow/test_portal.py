@@ -328,12 +328,12 @@ class InABrowser(PortalTest):
         self.assertEqual(tab.js("getComputedStyle(document.documentElement).getPropertyValue('--on-brand')"), "#000000")
         brand = tab.js("document.querySelector('script').src.replace('portal.js', 'brand.js')")
         self.assertEqual(tab.js(f"""(async () => {{
-            const {{contrast, readable, textOn}} = await import({json.dumps(brand)});
+            const {{contrast, readable, SURFACES, textOn}} = await import({json.dumps(brand)});
             const bad = [];
             for (let i = 0; i < 4096; i++) {{
                 const c = "#" + [i >> 8, (i >> 4) & 15, i & 15].map((v) => (v * 17).toString(16).padStart(2, "0")).join("");
-                for (const surface of ["#e4ecfa", "#ffffff", "#222934", "#171b21"])
-                    if (contrast(readable(c, surface === "#ffffff" ? "#e4ecfa" : surface === "#171b21" ? "#222934" : surface), surface) < 4.5) bad.push([c, surface]);
+                for (const [surface, own] of [["light", "#ffffff"], ["light", "#eef1f6"], ["dark", "#171b21"], ["dark", "#222934"]])
+                    if (contrast(readable(c, SURFACES[surface]), own) < 4.5) bad.push([c, own]);
                 if (contrast(textOn(c), c) < 4.5) bad.push(c);
             }}
             return bad; }})()"""), [])
