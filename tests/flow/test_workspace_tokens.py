@@ -1,10 +1,11 @@
-"""P11, tokens of workspaces: every route of the API with the token of the workspace, with that of another
+"""P11, tokens of workspaces and of the portal: every route of the API with the token of the workspace, with that of another
 workspace, and without a declaration that permits it; and the ways in which a customer could try to
 reach what belongs to others. A new route that is open to workspaces and has no example here fails."""
 
 import base64
 import concurrent.futures
 import contextlib
+import copy
 import http.client
 import json
 import pathlib
@@ -38,6 +39,17 @@ class Workspace:
             "transport": "pull", "description": f"{name} pull", "timeout": "60s"})[2]["name"]
         self.seen, self.letter = self.event(), None
         self.letter = f"dlq_{self.seen[4:]}-{self.refuses}"
+
+    def portal(self, **args):
+        """The same with a token of the portal."""
+        made = self.pipeline.call("POST", f"/workspaces/{self.name}/portal-link", args)[2]
+        body = json.dumps({"link": made["url"].split("#link=")[1]}).encode()
+        status, _, text = http_request(self.pipeline.rig.console_port, "POST", "/api/portal", body,
+                                       {"Content-Type": "application/json"})
+        assert status == 200, text
+        other = copy.copy(self)
+        other.token = json.loads(text)["token"]
+        return other
 
     def by_operator(self, path, **more):
         """Made for the workspace by an operator, who may permit the receiver's address."""
@@ -83,14 +95,15 @@ class Workspace:
 
 
 # What a workspace may do: (parameters, body) of a request that succeeds with its own token.
-# None: nothing of it names what belongs to somebody, and the response of another workspace must
-# have nothing of this one.
+# None, or a query: nothing of it names what belongs to somebody, and the response of another workspace
+# must have nothing of this one.
 OPEN = {
     "GET /endpoints": None,
     "POST /endpoints": lambda w: ({}, {"url": "https://example.com/", "types": ["nothing"],
                                       "workspaces": [w.name]}),
     "GET /endpoints/{name}": lambda w: ({"name": w.hook}, None),
     "GET /endpoints/{name}/stats": lambda w: ({"name": w.hook}, None),
+    "GET /endpoints/{name}/plan": lambda w: ({"name": w.hook}, None),
     "PATCH /endpoints/{name}": lambda w: ({"name": w.endpoint()}, {"timeout": "9s"}),
     "DELETE /endpoints/{name}": lambda w: ({"name": w.endpoint()}, None),
     "POST /endpoints/{name}/rotate-secret": lambda w: ({"name": w.endpoint()}, {}),
@@ -100,6 +113,8 @@ OPEN = {
     "GET /events": None,
     "GET /events/{id}": lambda w: ({"id": w.seen}, None),
     "GET /events/{id}/payload": lambda w: ({"id": w.seen}, None),
+    "GET /events/{id}/routing": lambda w: ({"id": w.seen}, None),
+    "GET /routing": {"source": "plane", "type": "issue.created"},
     "POST /events/{event}/resend": lambda w: ({"event": w.seen}, {"endpoint": w.hook}),
     "GET /deliveries": None,
     "GET /attempts/{id}": lambda w: ({"id": f"{w.seen}.{w.hook}.1"}, None),
@@ -147,12 +162,18 @@ class Routes(Tenants):
         operations = dict(pipeline.operations())
         permitted = {o for o, about in operations.items() if about["x-grapnel-workspace-token"]}
         self.assertEqual(permitted, set(OPEN), "add an example to OPEN, or close the route")
+        reads = bravo.portal(read_only=True)
+        for portal, one, two in ((False, alpha, bravo), (True, alpha.portal(), bravo.portal())):
+            for operation in operations:
+                with self.subTest(operation, portal=portal):
+                    if operation in OPEN and not (portal and operation.startswith("POST /pull/")):
+                        self.walk(operation, OPEN[operation], one, two)
+                    else:
+                        self.is_closed(pipeline, operation, two)
         for operation in operations:
-            with self.subTest(operation):
-                if operation in OPEN:
-                    self.walk(operation, OPEN[operation], alpha, bravo)
-                else:
-                    self.is_closed(pipeline, operation, bravo)
+            if is_change(operation):
+                with self.subTest(operation, portal="only to read"):
+                    self.is_closed(pipeline, operation, reads)
         # Nothing of what the other workspace tried has happened.
         for name in (alpha.hook, alpha.refuses, alpha.pull):
             self.assertEqual(pipeline.rig.ask("sequencer", "endpoint", name=name)["state"],
@@ -165,8 +186,8 @@ class Routes(Tenants):
         self.assertEqual((status, document["error"]["code"]), (403, "role"))
 
     def walk(self, operation, example, alpha, bravo):
-        if not example:
-            status, _, document = bravo.call(*fill(operation, {}))
+        if not callable(example):
+            status, _, document = bravo.call(*fill(operation, example or {}))
             self.assertEqual(status, 200, document)
             self.assertHidden(alpha, document, operation)
             return

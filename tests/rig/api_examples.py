@@ -280,6 +280,9 @@ ACTS = {
 READS = {
     "GET /endpoints/{name}": lambda p: {"name": "crm"},
     "GET /endpoints/{name}/stats": lambda p: {"name": "crm"},
+    "GET /endpoints/{name}/plan": lambda p: {"name": "crm"},
+    "GET /routing": lambda p: {"source": "plane", "type": "issue.created"},
+    "GET /events/{id}/routing": lambda p: {"id": p.event()},
     "GET /event-types/{name}": lambda p: {"name": p.event_type()},
     "GET /workspaces/{name}": lambda p: {"name": "ws-1"},
     "GET /workspaces/{workspace}": lambda p: {"workspace": "ws-1"},
