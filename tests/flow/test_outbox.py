@@ -6,52 +6,32 @@ Each test has a server of its own, which it starts.
 import json
 import os
 import pathlib
-import random
 import sys
-import threading
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from postgres import Postgres, prepare, programs
-from rig import RigTest, main, wait_for
+import relay_cases
+from postgres import Database, Postgres, prepare, programs
+from rig import main, wait_for
 
 OLD_ROWS = int(os.environ.get("GRAPNEL_OLD_ROWS", 200000))
 
 
 @unittest.skipUnless(programs(), "PostgreSQL is not installed")
-class Outbox(RigTest):
+class Outbox(relay_cases.ServerCases):
+    shares = True
+
     def setUp(self):
         self.pg = Postgres()
         self.addCleanup(self.pg.close)
         self.pg.start().make_table()
+        self.db = Database(self.pg)
+        self.addCleanup(self.db.close)
 
-    def pipeline(self, processes=1, config=None, start=True, **relay):
-        rig = self.rig({"outbox": [{"name": "orders", "database": self.pg.uri,
-                                    "retry_policy": "default", "poll": "200ms",
-                                    **relay}], **(config or {})})
-        for i in range(processes):
-            rig.add("outbox" if i == 0 else f"outbox-{i + 1}")
-        return rig.start() if start else rig
+    def database_is_killed(self):
+        self.pg.restart()
 
-    def events(self, rig):
-        """{row id: event id}; each row has at most one event."""
-        rows = rig.rows("sequencer", "SELECT id, provider_id, status FROM events "
-                        "WHERE source = 'orders'")
-        self.assertEqual(len(rows), len({r["provider_id"] for r in rows}))
-        return {r["provider_id"]: r["id"] for r in rows}
-
-    def all_arrive(self, rig, rows, timeout=60):
-        """Each of these rows is one event, which the endpoint got; no other row is."""
-        wait_for(lambda: set(self.pg.statuses()) <= {"SUCCESS"}, timeout,
-                 "all rows to be delivered")
-        wait_for(lambda: len(self.events(rig)) >= len(rows), timeout,
-                 "each row to be an event")
-        rig.settle()
-        events = self.events(rig)
-        self.assertEqual(set(events), set(rows))
-        self.assertEqual(set(rig.receiver.delivered()), set(events.values()))
-        return events
+    kills = (database_is_killed,)
 
     # what is made of a row
 
@@ -117,27 +97,6 @@ class Outbox(RigTest):
         self.assertEqual(
             self.pg.sql("SELECT error_message FROM webhook_outbox WHERE id = 'bad'"),
             ["url: it matches none of the producer's `may_name_urls`"])
-
-    def test_invalid_rows_do_not_stop_the_others(self):
-        self.pg.sql("ALTER TABLE webhook_outbox ADD workspace text, "
-                    "ADD endpoint text")
-        rig = self.pipeline(config={"ingress": {"max_body": "100KiB"}},
-                            endpoint="crm")
-        self.pg.sql(
-            "INSERT INTO webhook_outbox (id, payload, workspace, endpoint) VALUES "
-            "('null', NULL, NULL, NULL), ('large', repeat('x', 200000), NULL, NULL), "
-            "('long', '{}', repeat('w', 300), NULL), ('where', '{}', NULL, 'nowhere'), "
-            "('good', '{}', NULL, NULL)")
-        rig.receiver.wait()
-        wait_for(lambda: self.pg.statuses() ==
-                 {"FAILED_PERMANENTLY": 4, "SUCCESS": 1})
-        why = dict(line.split("|") for line in self.pg.sql(
-            "SELECT id, error_message FROM webhook_outbox"))
-        self.assertIn("is NULL", why["null"])
-        self.assertIn("200000 bytes", why["large"])
-        self.assertIn("workspace", why["long"])
-        self.assertIn('there is no endpoint "nowhere"', why["where"])
-        self.assertEqual(why["good"], "")
 
     def test_show_trace_and_replay(self):
         rig = self.pipeline()
@@ -231,34 +190,6 @@ class Outbox(RigTest):
 
     # what became of it
 
-    def row(self, row):
-        status, retries, last, next_, error = self.pg.sql(
-            "SELECT status, retry_count, last_attempt_at IS NOT NULL, "
-            "next_attempt_at IS NOT NULL, coalesce(error_message, '') FROM "
-            f"webhook_outbox WHERE id = '{row}'")[0].split("|")
-        return status, int(retries), last == "t", next_ == "t", error
-
-    def test_the_outcome_is_written_back(self):
-        """With the reason; a row that is reset in SQL is sent again, with a new budget."""
-        rig = self.pipeline(config={"retry_policies": [{
-            "name": "twice", "backoff": "fixed", "first_wait": "1s",
-            "jitter": "none", "max_attempts": 2, "retry_on": ["5xx"]}]},
-            retry_policy="twice")
-        rig.receiver.rules({"path": "/crm", "responses": [{"status": 500}]})
-        self.pg.insert(1, 1)
-        scheduled = wait_for(lambda: (r := self.row("row-1"))[3] and r)
-        self.assertEqual(scheduled[:3], ("PENDING_RETRY", 0, True))
-        wait_for(lambda: self.row("row-1")[0] == "FAILED_PERMANENTLY")
-        status, retries, last, next_, error = self.row("row-1")
-        self.assertEqual((retries, last, next_), (1, True, False))
-        self.assertIn("crm: ", error)
-        self.assertIn("500", error)
-        rig.receiver.rules()
-        self.pg.sql("UPDATE webhook_outbox SET status = 'NOT_CALLED'")
-        wait_for(lambda: self.row("row-1") == ("SUCCESS", 0, True, False, ""))
-        self.assertEqual(len(rig.receiver.wait(count=3)), 3)
-        self.assertEqual(len(self.events(rig)), 1)
-
     def test_a_row_that_was_changed_is_not_sent_as_the_old_one(self):
         """What the relay adds to it may change; and the row as it was is sent again."""
         self.pg.sql("ALTER TABLE webhook_outbox ADD event_type text")
@@ -267,6 +198,9 @@ class Outbox(RigTest):
         self.pg.sql("INSERT INTO webhook_outbox (id, payload, event_type) VALUES "
                     "('row-1', '{\"v\": 1, \"w\": 2}', 'b'), ('row-2', '{}', NULL)")
         wait_for(lambda: self.pg.statuses() == {"FAILED_PERMANENTLY": 2})
+        # A kill before that would write the outcomes again, after the reset.
+        wait_for(lambda: rig.rows("outbox", "SELECT count(*) AS n FROM outcomes") ==
+                 [{"n": 0}])
         rig.config["outbox"][0]["type"] = "c"
         rig.write_config()
         rig["outbox"].restart()
@@ -341,72 +275,14 @@ class Outbox(RigTest):
         wait_for(lambda: self.row("row-1")[0] == "FAILED_PERMANENTLY")
         self.assertIn("no_endpoint", self.row("row-1")[4])
 
-    def test_two_processes_share_a_table(self):
-        rig = self.pipeline(processes=2, batch=10)
-        for first in range(0, 600, 100):
-            self.pg.insert(first, first + 99)
-        self.all_arrive(rig, [f"row-{i}" for i in range(600)])
-        counts = [rig.rows(p, "SELECT count(*) AS n FROM archive")[0]["n"]
-                  for p in ("outbox", "outbox-2")]
-        self.assertEqual(sum(counts), 600)
-        self.assertGreater(min(counts), 0)
-
-    def write(self, name, count, committed, stop):
-        """A writer: transactions of some rows; a third of them is rolled back."""
-        session, n = self.pg.session(), 0
-        while n < count and not stop.is_set():
-            rows = [f"{name}-{n + i}" for i in range(random.randint(1, 8))]
-            n += len(rows)
-            try:
-                good = random.random() < 0.67
-                values = ", ".join(f"('{r}', '\"{r}\"')" for r in rows)
-                said = session.do(
-                    f"BEGIN; INSERT INTO webhook_outbox (id, payload) VALUES {values};"
-                    f" {'COMMIT' if good else 'ROLLBACK'}; SELECT 'done'")
-                if good and said.strip() == "done":
-                    committed.update(rows)
-                elif good:
-                    raise AssertionError(said)
-            except (AssertionError, BrokenPipeError):
-                # The server died: whether it was committed is to be asked.
-                session.close()
-                wait_for(self.pg.responds)
-                found = set(self.pg.sql(
-                    "SELECT id FROM webhook_outbox WHERE id IN ("
-                    + ", ".join(f"'{r}'" for r in rows) + ")"))
-                committed.update(found)
-                session = self.pg.session()
-        session.close()
-
     def test_kill_9_of_everything(self):
-        """Writers go on, some roll back, while outbox, the sequencer and PostgreSQL are killed."""
-        # Commits are slow, so that kills hit rows that are stored and not committed yet.
+        """Commits are slow, so that kills hit rows that are stored and not committed yet."""
         self.pg.sql(
             "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS "
             "$$ BEGIN PERFORM pg_sleep(0.002); RETURN NULL; END $$; "
             "CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON webhook_outbox "
             "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()")
-        rig = self.pipeline(processes=2, batch=20)
-        committed, stop = set(), threading.Event()
-        writers = [threading.Thread(target=self.write,
-                                    args=(f"w{i}", 700, committed, stop))
-                   for i in range(3)]
-        for writer in writers:
-            writer.start()
-        self.addCleanup(stop.set)
-        kills = ["outbox", "postgres", "sequencer", "outbox-2", "outbox",
-                 "postgres", "outbox-2", "sequencer"]
-        for what in kills:
-            time.sleep(random.uniform(0.05, 0.5))
-            if what == "postgres":
-                self.pg.restart()
-            else:
-                rig[what].restart()
-        for writer in writers:
-            writer.join(60)
-            self.assertFalse(writer.is_alive())
-        self.assertEqual(committed, set(self.pg.sql("SELECT id FROM webhook_outbox")))
-        self.all_arrive(rig, committed)
+        super().test_kill_9_of_everything()
 
     # order, and late rows
 
@@ -439,7 +315,7 @@ class Outbox(RigTest):
 
     def test_no_transaction_stays_open(self):
         """While there is nothing to do, and while the archive is full."""
-        rig = self.pipeline()
+        rig = self.pipeline(poll="5m")  # else the pause may be in the middle of a poll
         self.pg.insert(1, 5)
         rig.receiver.wait(count=5)
         asked = ("SELECT count(*) FROM pg_stat_activity WHERE "
@@ -452,31 +328,6 @@ class Outbox(RigTest):
         rig.receiver.wait(count=9)
 
     # the database
-
-    def test_the_database_is_away_and_comes_back(self):
-        rig = self.pipeline()
-        self.pg.insert(1, 3)
-        rig.receiver.wait(count=3)
-        self.pg.kill()
-        wait_for(lambda: "the database of a relay cannot be used" in
-                 rig["outbox"].log())
-        health = rig.cli_text("health", "outbox")
-        self.assertEqual(health.returncode, 0, health.stderr)
-        self.assertIn("waiting for the database", health.stdout)
-        self.pg.restart()
-        self.pg.insert(4, 6)
-        self.all_arrive(rig, [f"row-{i}" for i in range(1, 7)])
-
-    def test_the_table_changes_while_it_runs(self):
-        rig = self.pipeline()
-        self.pg.insert(1, 1)
-        rig.receiver.wait()
-        self.pg.sql("ALTER TABLE webhook_outbox RENAME payload TO body")
-        wait_for(lambda: "has no column payload: set columns.payload of relay orders"
-                 in rig["outbox"].log())
-        self.pg.sql("ALTER TABLE webhook_outbox RENAME body TO payload")
-        self.pg.insert(2, 2)
-        self.all_arrive(rig, ["row-1", "row-2"])
 
     def test_old_rows_are_not_read(self):
         """Each statement finds its rows by an index, as EXPLAIN shows."""

@@ -14,7 +14,7 @@ from rig import main, wait_for
 
 
 @unittest.skipUnless(programs(), "MariaDB is not installed")
-class OutboxMariadb(relay_cases.RelayCases):
+class OutboxMariadb(relay_cases.ServerCases):
     """One server for all tests; each has a database of its own."""
     count = 0
 
@@ -137,17 +137,6 @@ class OutboxMariadb(relay_cases.RelayCases):
         self.all_arrive(rig, ["row-1", "row-4", "row-5", "row-6"])
 
     # the database
-
-    def test_the_database_is_away_and_comes_back(self):
-        rig = self.pipeline()
-        self.insert(1, 3)
-        rig.receiver.wait(count=3)
-        self.db.kill()
-        wait_for(lambda: "the database of a relay cannot be used" in
-                 rig["outbox"].log())
-        self.db.start()
-        self.insert(4, 6)
-        self.all_arrive(rig, [f"row-{i}" for i in range(1, 7)])
 
     def test_a_connection_that_the_server_still_has_is_waited_for(self):
         """Rows that it has locked would be skipped, and younger ones taken first."""

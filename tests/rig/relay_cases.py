@@ -1,10 +1,11 @@
-"""What holds for grapnel-outbox with each kind of database; the tests of SQLite and MariaDB share it.
+"""What holds for grapnel-outbox with each kind of database; the tests of all of them share it.
 
 A test has in self.db an object with
     uri        what the relay's `database` is
     sql(text)  does it in a transaction; a list of tuples of texts
     writer()   another connection: do(text) in a transaction that stays open, commit(), rollback(),
                close(); do() and commit() raise the class's `errors` if the database is away
+    kill(), start()   of a server (ServerCases)
 """
 import random
 import threading
@@ -15,6 +16,7 @@ from rig import RigTest, wait_for
 
 class RelayCases(RigTest):
     kills = ()  # functions beside those of processes
+    shares = False  # whether each of two processes takes a part of many rows
 
     def pipeline(self, processes=1, config=None, start=True, **relay):
         rig = self.rig({"outbox": [{"name": "orders", "database": self.db.uri,
@@ -84,20 +86,23 @@ class RelayCases(RigTest):
         self.assertEqual(len(self.events(rig)), 1)
 
     def test_invalid_rows_do_not_stop_the_others(self):
-        self.db.sql("ALTER TABLE webhook_outbox ADD COLUMN workspace TEXT")
+        for column in ("workspace", "endpoint"):
+            self.db.sql(f"ALTER TABLE webhook_outbox ADD COLUMN {column} TEXT")
         rig = self.pipeline(config={"ingress": {"max_body": "100KiB"}})
         large, long = "x" * 200000, "w" * 300
         self.db.sql(
-            "INSERT INTO webhook_outbox (id, payload, workspace) VALUES "
-            f"('null', NULL, NULL), ('large', '{large}', NULL), "
-            f"('long', '{{}}', '{long}'), ('good', '{{}}', NULL), "
-            "('it''s \\ \"good\" – ½', 'a text: Grüße \\ ''', 'ws ½')")
+            "INSERT INTO webhook_outbox (id, payload, workspace, endpoint) VALUES "
+            f"('null', NULL, NULL, NULL), ('large', '{large}', NULL, NULL), "
+            f"('long', '{{}}', '{long}', NULL), ('good', '{{}}', NULL, NULL), "
+            "('where', '{}', NULL, 'nowhere'), "
+            "('it''s \\ \"good\" – ½', 'a text: Grüße \\ ''', 'ws ½', NULL)")
         rig.receiver.wait(count=2)
-        wait_for(lambda: self.statuses() == {"FAILED_PERMANENTLY": 3, "SUCCESS": 2})
+        wait_for(lambda: self.statuses() == {"FAILED_PERMANENTLY": 4, "SUCCESS": 2})
         why = dict(self.db.sql("SELECT id, error_message FROM webhook_outbox"))
         self.assertIn("is NULL", why["null"])
         self.assertIn("200000 bytes", why["large"])
         self.assertIn("workspace", why["long"])
+        self.assertIn('there is no endpoint "nowhere"', why["where"])
         self.assertEqual({r.body.decode() for r in rig.receiver.requests()},
                          {"{}", "a text: Grüße \\ '"})
 
@@ -164,6 +169,11 @@ class RelayCases(RigTest):
         for first in range(0, 300, 50):
             self.insert(first, first + 49)
         self.all_arrive(rig, [f"row-{i}" for i in range(300)])
+        counts = [rig.rows(p, "SELECT count(*) AS n FROM archive")[0]["n"]
+                  for p in ("outbox", "outbox-2")]
+        if self.shares:
+            self.assertEqual(sum(counts), 300)
+            self.assertGreater(min(counts), 0)
 
     def test_rows_of_a_key_are_in_order(self):
         """With an ordering key, and those without one; all are of one workspace."""
@@ -197,3 +207,21 @@ class RelayCases(RigTest):
         self.db.sql("ALTER TABLE webhook_outbox RENAME COLUMN body TO payload")
         self.insert(2, 2)
         self.all_arrive(rig, ["row-1", "row-2"])
+
+
+class ServerCases(RelayCases):
+    """Of databases that have a server."""
+
+    def test_the_database_is_away_and_comes_back(self):
+        rig = self.pipeline()
+        self.insert(1, 3)
+        rig.receiver.wait(count=3)
+        self.db.kill()
+        wait_for(lambda: "the database of a relay cannot be used" in
+                 rig["outbox"].log())
+        health = rig.cli_text("health", "outbox")
+        self.assertEqual(health.returncode, 0, health.stderr)
+        self.assertIn("waiting for the database", health.stdout)
+        self.db.start()
+        self.insert(4, 6)
+        self.all_arrive(rig, [f"row-{i}" for i in range(1, 7)])
