@@ -26,6 +26,8 @@ enum {
     /* Of payloads, unless one row has more. */
     DRIVER_BATCH_BYTES = 4 * 1024 * 1024,
     DRIVER_WHY_BYTES = 500,
+    /* How much later the last attempt in the row must be, because some columns have only seconds. */
+    DRIVER_NEWER_MS = 1000,
     /* How long step() begins to write rows one by one. */
     DRIVER_ALONE_MS = 2000,
     /* look() counts up to here, and takes this long at most. */
@@ -61,7 +63,7 @@ enum driver_status {
 
 /* What step() did with a write. */
 enum driver_written {
-    /* There is no such row, or it was not tried: see driver_write.why. */
+    /* There is no such row, or it has a newer one (driver_write). */
     DRIVER_NOT_WRITTEN,
     /* The row has it. */
     DRIVER_APPLIED,
@@ -73,7 +75,9 @@ enum driver_written {
     DRIVER_NOT_TRIED,
 };
 
-/* What is to be written to a row, unless it is new again. */
+/* What is to be written to a row, unless it is new again, or has a newer outcome: a final status, and
+ * the time of a later attempt. Another process wrote that, which took the row after a reset. A time in the
+ * future, by the clock of the database, is not newer: a clock was set back. */
 struct driver_write {
     char event_id[EVENT_ID_BYTES + 1];
     /* The caller's. */

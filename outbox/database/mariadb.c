@@ -755,6 +755,28 @@ static void add_refusals(struct driver *d, struct packet *p,
     }
 }
 
+/* The final status of the row is of a later attempt: another process has written it (driver.h). */
+static void put_not_older(struct driver *d, struct buf *sql, int64_t last_ms)
+{
+    const struct my_column *last = &d->columns[COLUMN_last_attempt];
+    int64_t ms = last_ms + DRIVER_NEWER_MS;
+
+    if (!last->name || last_ms <= 0)
+        return;
+    buf_printf(sql, " AND (%s IN (", d->columns[COLUMN_status].name);
+    put_text(d, sql, d->table.statuses[DRIVER_DELIVERED]);
+    buf_puts(sql, ", ");
+    put_text(d, sql, d->table.statuses[DRIVER_FAILED]);
+    buf_printf(sql,
+               last->kind == TYPE_TIME
+                   ? ") AND %s > FROM_UNIXTIME(%lld.%03d) AND %s <= NOW(6)"
+                   : ") AND %s > %lld%03d AND %s <= UNIX_TIMESTAMP(NOW(3)) * "
+                     "1000",
+               last->name, (long long)(ms / 1000), (int)(ms % 1000),
+               last->name);
+    buf_puts(sql, ") IS NOT TRUE");
+}
+
 static void put_write(struct driver *d, struct buf *sql,
                       const struct driver_write *w)
 {
@@ -773,6 +795,7 @@ static void put_write(struct driver *d, struct buf *sql,
     put_id(d, sql, w->row_id);
     buf_printf(sql, " AND %s <> ", d->columns[COLUMN_status].name);
     put_text(d, sql, d->table.statuses[RELAY_STATUS_NEW]);
+    put_not_older(d, sql, w->last_ms);
 }
 
 /* SELECT the ids of those of the written rows that are new. */

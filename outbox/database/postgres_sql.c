@@ -307,6 +307,33 @@ static void make_fail(struct driver *d,
     d->fail_sql = buf_take(&q);
 }
 
+static void put_literal(struct driver *d, struct buf *sql, const char *text)
+{
+    char *quoted = PQescapeLiteral(d->conn, text, strlen(text));
+
+    buf_puts(sql, quoted ? quoted : "NULL");
+    PQfreemem(quoted);
+}
+
+/* The final status of the row is of a later attempt: another process has written it (driver.h). */
+static void put_not_older(struct driver *d,
+                          const struct pg_column found[COLUMN_COUNT],
+                          struct buf *q)
+{
+    const struct pg_column *last = &found[COLUMN_last_attempt];
+
+    if (!is_time(last))
+        return;
+    put_column(d, q, " AND (w.last_ms > 0 AND o.", &found[COLUMN_status],
+               " IN (");
+    put_literal(d, q, d->table.statuses[DRIVER_DELIVERED]);
+    buf_puts(q, ", ");
+    put_literal(d, q, d->table.statuses[DRIVER_FAILED]);
+    put_column(d, q, ") AND o.", last, " > to_timestamp((w.last_ms + ");
+    buf_printf(q, "%d) / 1000.0)", DRIVER_NEWER_MS);
+    put_column(d, q, " AND o.", last, " <= clock_timestamp()) IS NOT TRUE");
+}
+
 /* $1: ids; $2: statuses; $3: retries; $4, $5: times, in ms; $6: errors; $7: events; $8: `new`. */
 static void make_write(struct driver *d,
                        const struct pg_column found[COLUMN_COUNT])
@@ -334,6 +361,7 @@ static void make_write(struct driver *d,
     put_column(d, &q, " WHERE o.", &found[COLUMN_id], " = w.id::");
     buf_puts(&q, found[COLUMN_id].type);
     put_column(d, &q, " AND o.", &found[COLUMN_status], " <> $8");
+    put_not_older(d, found, &q);
     put_column(d, &q, " RETURNING o.", &found[COLUMN_id], "::text");
     d->write_sql = buf_take(&q);
     buf_init(&q, TABLE_SQL_BYTES);

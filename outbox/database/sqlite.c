@@ -521,6 +521,35 @@ static gr_rc prepare_marks(struct driver *d, const struct columns *c,
     return rc == GR_OK ? prepare(d, FAIL, q, why) : rc;
 }
 
+/* The final status of the row is of a later attempt: another process has written it (driver.h). */
+static void put_not_older(struct driver *d, struct buf *q,
+                          const struct columns *c)
+{
+    struct buf last;
+
+    if (c->at[COLUMN_last_attempt] < 0)
+        return;
+    buf_init(&last, TABLE_SQL_BYTES);
+    put_column(&last, c, COLUMN_last_attempt);
+    put(q, " AND (?6 > 0 AND ");
+    put_column(q, c, COLUMN_status);
+    put(q, " IN (%Q, %Q) AND ", d->table.statuses[DRIVER_DELIVERED],
+        d->table.statuses[DRIVER_FAILED]);
+    if (time_kind(c, COLUMN_last_attempt) == TIME_TEXT)
+        put(q,
+            "typeof(%s) = 'text' AND %s > strftime('%%Y-%%m-%%d %%H:%%M:%%f', "
+            "(?6 + %d) / 1000.0, 'unixepoch') AND %s <= strftime('%%Y-%%m-%%d "
+            "%%H:%%M:%%f', 'now')",
+            last.data, last.data, DRIVER_NEWER_MS, last.data);
+    else
+        put(q,
+            "typeof(%s) = 'integer' AND %s > ?6 + %d AND %s <= "
+            "(strftime('%%s', 'now') + 1) * 1000",
+            last.data, last.data, DRIVER_NEWER_MS, last.data);
+    put(q, ") IS NOT TRUE");
+    buf_fini(&last);
+}
+
 static gr_rc prepare_writes(struct driver *d, const struct columns *c,
                             struct buf *q, char why[DRIVER_WHY_BYTES])
 {
@@ -531,6 +560,7 @@ static gr_rc prepare_writes(struct driver *d, const struct columns *c,
     put_set(q, c, COLUMN_error, "nullif(?8, '')");
     put_set(q, c, COLUMN_event_id, "?9");
     put_where_id(d, q, c, "?1, ?2, ?3", "<>");
+    put_not_older(d, q, c);
     if (prepare(d, WRITE, q, why) != GR_OK)
         return GR_REFUSE;
     put(q, "SELECT 1 FROM ");

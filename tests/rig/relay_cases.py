@@ -106,6 +106,29 @@ class RelayCases(RigTest):
         self.assertEqual({r.body.decode() for r in rig.receiver.requests()},
                          {"{}", "a text: Grüße \\ '"})
 
+    def test_an_outcome_does_not_replace_a_newer_one(self):
+        """Another process took the row after a reset, and has written what became of it; ours had not
+        been written before. Without a final status, or with a time in the future, it is written."""
+        rig = self.pipeline()
+        self.insert(1, 3)
+        self.all_arrive(rig, ["row-1", "row-2", "row-3"])
+        rig["outbox"].stop()
+        self.db.sql("UPDATE webhook_outbox SET status = 'PENDING_RETRY' WHERE id = 'row-2'")
+        self.db.sql("UPDATE webhook_outbox SET last_attempt_at = '2099-01-01 00:00:00' "
+                    "WHERE id = 'row-3'")
+        minute_ago_ms = int(time.time() * 1000) - 60000
+        for n, (row, event) in enumerate(self.events(rig).items(), 1):
+            rig.change("outbox", "INSERT INTO outcomes (event_id, n, relay, row_id, status, "
+                       "retries, last_ms, next_ms, error, action_id, refused, waits, due_ms) "
+                       f"VALUES ('{event}', {n}, 'orders', '{row}', 3, 7, {minute_ago_ms}, "
+                       "0, 'crm: old', 0, 0, 0, 0)")
+        rig["outbox"].start()
+        wait_for(lambda: rig.rows("outbox", "SELECT count(*) AS n FROM outcomes") ==
+                 [{"n": 0}], what="the outcomes to be written or dropped")
+        self.assertEqual(self.row("row-1"), ("SUCCESS", 0, True, False, ""))
+        for row in ("row-2", "row-3"):
+            self.assertEqual(self.row(row), ("FAILED_PERMANENTLY", 7, True, False, "crm: old"))
+
     # exactly once
 
     def write(self, name, count, committed, stop):
