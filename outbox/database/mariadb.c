@@ -27,6 +27,7 @@ enum {
     MYSQL_MIN = 80001,
     /* MySQL closes a connection that has been idle: not in the header of MariaDB. */
     ER_INACTIVE_MYSQL = 4031,
+    ID_ESCAPE = 1,
 };
 
 /* What the second round trip returns of each row, in this order. */
@@ -70,6 +71,7 @@ struct driver {
     struct buf sql;
     MYSQL_RES *taken;
     MYSQL_ROW *rows;         /* of `taken`, in the order of the table */
+    char **ids;              /* of the rows, as id_text() writes them */
     unsigned long **lengths; /* of their columns */
     unsigned long *all_lengths;
     size_t count;
@@ -90,10 +92,14 @@ static struct driver *my_open(const struct relay *r, const char *process,
 static void forget_rows(struct driver *d)
 {
     mysql_free_result(d->taken);
+    for (size_t i = 0; i < d->count; i++)
+        free(d->ids[i]);
+    free(d->ids);
     free(d->rows);
     free(d->lengths);
     free(d->all_lengths);
     d->taken = NULL;
+    d->ids = NULL;
     d->rows = NULL;
     d->lengths = NULL;
     d->all_lengths = NULL;
@@ -221,6 +227,78 @@ static gr_rc run(struct driver *d, const char *sql, char why[DRIVER_WHY_BYTES])
     return rc;
 }
 
+/* Errors of the server, of what it has, and of the statement itself. */
+static const unsigned general_errors[] = {
+    ER_DISK_FULL,
+    ER_OUTOFMEMORY,
+    ER_OUT_OF_SORTMEMORY,
+    ER_CON_COUNT_ERROR,
+    ER_OUT_OF_RESOURCES,
+    ER_DBACCESS_DENIED_ERROR,
+    ER_ACCESS_DENIED_ERROR,
+    ER_NO_DB_ERROR,
+    ER_UNKNOWN_COM_ERROR,
+    ER_BAD_DB_ERROR,
+    ER_BAD_TABLE_ERROR,
+    ER_SERVER_SHUTDOWN,
+    ER_BAD_FIELD_ERROR,
+    ER_PARSE_ERROR,
+    ER_UNKNOWN_ERROR,
+    ER_GET_ERRNO,
+    ER_CANT_LOCK,
+    ER_CANT_CREATE_FILE,
+    ER_ERROR_ON_WRITE,
+    ER_ERROR_ON_READ,
+    ER_FILSORT_ABORT,
+    ER_FILE_NOT_FOUND,
+    ER_CANT_OPEN_FILE,
+    ER_NOT_KEYFILE,
+    ER_UNKNOWN_TABLE,
+    ER_RECORD_FILE_FULL,
+    ER_STACK_OVERRUN,
+    ER_STACK_OVERRUN_NEED_MORE,
+    ER_TABLEACCESS_DENIED_ERROR,
+    ER_COLUMNACCESS_DENIED_ERROR,
+    ER_SPECIFIC_ACCESS_DENIED_ERROR,
+    ER_PROCACCESS_DENIED_ERROR,
+    ER_MUST_CHANGE_PASSWORD,
+    ER_NO_SUCH_TABLE,
+    ER_SP_DOES_NOT_EXIST,
+    ER_VIEW_INVALID,
+    ER_TABLE_DEF_CHANGED,
+    ER_NEED_REPREPARE,
+    ER_ABORTING_CONNECTION,
+    ER_NEW_ABORTING_CONNECTION,
+    ER_CONNECTION_KILLED,
+    ER_QUERY_INTERRUPTED,
+    ER_NET_PACKET_TOO_LARGE,
+    ER_NET_READ_ERROR,
+    ER_NET_READ_INTERRUPTED,
+    ER_NET_ERROR_ON_WRITE,
+    ER_NET_WRITE_INTERRUPTED,
+    ER_NET_PACKETS_OUT_OF_ORDER,
+    ER_NET_UNCOMPRESS_ERROR,
+    ER_ERROR_DURING_COMMIT,
+    ER_ERROR_DURING_ROLLBACK,
+    ER_TRANS_CACHE_FULL,
+    ER_LOCK_TABLE_FULL,
+    ER_TOO_MANY_CONCURRENT_TRXS,
+    ER_USER_LIMIT_REACHED,
+    ER_OPTION_PREVENTS_STATEMENT,
+    ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION,
+    ER_READ_ONLY_MODE,
+    ER_OPEN_AS_READONLY,
+    ER_INNODB_READ_ONLY,
+    ER_CRASHED_ON_USAGE,
+    ER_CRASHED_ON_REPAIR,
+    ER_TABLE_CORRUPT,
+    ER_INDEX_CORRUPT,
+    ER_TABLESPACE_MISSING,
+    ER_TABLESPACE_DISCARDED,
+    ER_TEMP_FILE_WRITE_FAILURE,
+    ER_INACTIVE_MYSQL,
+};
+
 /* Whether the reason may be the contents of rows, a lock on them, or their number: neither the connection,
  * nor the server and what it has, nor the statement itself. A trigger may give any other error. */
 static bool is_refused(struct driver *d)
@@ -232,80 +310,10 @@ static bool is_refused(struct driver *d)
     if ((error >= CR_MIN_ERROR && error <= CR_MAX_ERROR) ||
         (error >= CER_MIN_ERROR && error <= CER_MAX_ERROR))
         return false;
-    switch (error) {
-    case 0:
-    case ER_DISK_FULL:
-    case ER_OUTOFMEMORY:
-    case ER_OUT_OF_SORTMEMORY:
-    case ER_CON_COUNT_ERROR:
-    case ER_OUT_OF_RESOURCES:
-    case ER_DBACCESS_DENIED_ERROR:
-    case ER_ACCESS_DENIED_ERROR:
-    case ER_NO_DB_ERROR:
-    case ER_UNKNOWN_COM_ERROR:
-    case ER_BAD_DB_ERROR:
-    case ER_BAD_TABLE_ERROR:
-    case ER_SERVER_SHUTDOWN:
-    case ER_BAD_FIELD_ERROR:
-    case ER_PARSE_ERROR:
-    case ER_UNKNOWN_ERROR:
-    case ER_GET_ERRNO:
-    case ER_CANT_LOCK:
-    case ER_CANT_CREATE_FILE:
-    case ER_ERROR_ON_WRITE:
-    case ER_ERROR_ON_READ:
-    case ER_FILSORT_ABORT:
-    case ER_FILE_NOT_FOUND:
-    case ER_CANT_OPEN_FILE:
-    case ER_NOT_KEYFILE:
-    case ER_UNKNOWN_TABLE:
-    case ER_RECORD_FILE_FULL:
-    case ER_STACK_OVERRUN:
-    case ER_STACK_OVERRUN_NEED_MORE:
-    case ER_TABLEACCESS_DENIED_ERROR:
-    case ER_COLUMNACCESS_DENIED_ERROR:
-    case ER_SPECIFIC_ACCESS_DENIED_ERROR:
-    case ER_PROCACCESS_DENIED_ERROR:
-    case ER_MUST_CHANGE_PASSWORD:
-    case ER_NO_SUCH_TABLE:
-    case ER_SP_DOES_NOT_EXIST:
-    case ER_VIEW_INVALID:
-    case ER_TABLE_DEF_CHANGED:
-    case ER_NEED_REPREPARE:
-    case ER_ABORTING_CONNECTION:
-    case ER_NEW_ABORTING_CONNECTION:
-    case ER_CONNECTION_KILLED:
-    case ER_QUERY_INTERRUPTED:
-    case ER_NET_PACKET_TOO_LARGE:
-    case ER_NET_READ_ERROR:
-    case ER_NET_READ_INTERRUPTED:
-    case ER_NET_ERROR_ON_WRITE:
-    case ER_NET_WRITE_INTERRUPTED:
-    case ER_NET_PACKETS_OUT_OF_ORDER:
-    case ER_NET_UNCOMPRESS_ERROR:
-    case ER_ERROR_DURING_COMMIT:
-    case ER_ERROR_DURING_ROLLBACK:
-    case ER_TRANS_CACHE_FULL:
-    case ER_LOCK_TABLE_FULL:
-    case ER_TOO_MANY_CONCURRENT_TRXS:
-    case ER_USER_LIMIT_REACHED:
-    case ER_OPTION_PREVENTS_STATEMENT:
-    case ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION:
-    case ER_READ_ONLY_MODE:
-    case ER_OPEN_AS_READONLY:
-    case ER_INNODB_READ_ONLY:
-    case ER_CRASHED_ON_USAGE:
-    case ER_CRASHED_ON_REPAIR:
-    case ER_TABLE_CORRUPT:
-    case ER_INDEX_CORRUPT:
-    case ER_TABLESPACE_MISSING:
-    case ER_TABLESPACE_DISCARDED:
-    case ER_TEMP_FILE_WRITE_FAILURE:
-    case ER_INACTIVE_MYSQL:
-        return false;
-    default:
-        return true;
-    }
+    for (size_t i = 0; i < COUNT_OF(general_errors); i++)
+        if (error == general_errors[i])
+            return false;
+    return error != 0;
 }
 
 static void put_name(struct buf *sql, const char *name, size_t n)
@@ -319,15 +327,53 @@ static void put_name(struct buf *sql, const char *name, size_t n)
     buf_puts(sql, "`");
 }
 
-static void put_text(struct driver *d, struct buf *sql, const char *text)
+static void put_bytes(struct driver *d, struct buf *sql, const char *text,
+                      size_t n)
 {
-    size_t n = strlen(text);
     char *escaped = gr_alloc(2 * n + 1);
 
     buf_puts(sql, "'");
     buf_put(sql, escaped, mysql_real_escape_string(d->conn, escaped, text, n));
     buf_puts(sql, "'");
     free(escaped);
+}
+
+static void put_text(struct driver *d, struct buf *sql, const char *text)
+{
+    put_bytes(d, sql, text, strlen(text));
+}
+
+/* A text cannot have NUL, so an id that has one would be another row's id. It is written as ID_ESCAPE and
+ * 0, and ID_ESCAPE itself as ID_ESCAPE and 1. No event may have such an id: it has a control
+ * character. The caller's. */
+static char *id_text(const char *id, size_t n)
+{
+    char *text = gr_alloc(2 * n + 1), *to = text;
+
+    for (size_t i = 0; i < n; i++) {
+        bool escapes = !id[i] || id[i] == ID_ESCAPE;
+
+        *to++ = escapes ? ID_ESCAPE : id[i];
+        if (escapes)
+            *to++ = id[i] ? '1' : '0';
+    }
+    return text;
+}
+
+/* The reverse of id_text(). */
+static void put_id_text(struct driver *d, struct buf *sql, const char *text)
+{
+    char *id = gr_strdup(text);
+    size_t n = 0;
+
+    for (; *text; text++) {
+        bool escapes = *text == ID_ESCAPE && text[1];
+
+        text += escapes;
+        id[n++] = !escapes ? *text : *text == '0' ? '\0' : ID_ESCAPE;
+    }
+    put_bytes(d, sql, id, n);
+    free(id);
 }
 
 /* An id as row() returns it. One that cannot be an id of this column becomes NULL, which no row has. */
@@ -347,7 +393,7 @@ static void put_id(struct driver *d, struct buf *sql, const char *id)
             buf_puts(sql, "NULL");
         break;
     default:
-        put_text(d, sql, id);
+        put_id_text(d, sql, id);
     }
 }
 
@@ -867,13 +913,11 @@ static size_t choose(struct driver *d, MYSQL_RES *rows, struct locked **chosen)
 
     *chosen = gr_alloc(((size_t)mysql_num_rows(rows) + 1) * sizeof **chosen);
     while (bytes < DRIVER_BATCH_BYTES && (row = mysql_fetch_row(rows))) {
-        struct locked *l;
+        struct locked *l = &(*chosen)[count++];
 
-        if (strlen(row[0]) != mysql_fetch_lengths(rows)[0])
-            continue; /* with NUL: a text here would be another row's id */
-        l = &(*chosen)[count++];
-        *l = (struct locked){.id = gr_strdup(row[0]),
-                             .bytes = row[1] ? strtoll(row[1], NULL, 10) : 0};
+        *l = (struct locked){
+            .id = id_text(row[0], mysql_fetch_lengths(rows)[0]),
+            .bytes = row[1] ? strtoll(row[1], NULL, 10) : 0};
         if (l->bytes <= d->table.max_payload_bytes)
             bytes += l->bytes;
     }
@@ -930,15 +974,16 @@ static int compare_locked(const void *a, const void *b)
 }
 
 /* Keeps the rows in the order in which they were locked. */
-static void keep_rows(struct driver *d, MYSQL_RES *rows,
-                      const struct locked *chosen, size_t count)
+static void keep_rows(struct driver *d, MYSQL_RES *rows, struct locked *chosen,
+                      size_t count)
 {
     unsigned fields = mysql_num_fields(rows);
     size_t read = (size_t)mysql_num_rows(rows), kept = 0;
-    const struct locked **sorted = gr_alloc((count + 1) * sizeof *sorted);
+    struct locked **sorted = gr_alloc((count + 1) * sizeof *sorted);
     MYSQL_ROW row;
 
     d->taken = rows;
+    d->ids = gr_alloc((count + 1) * sizeof *d->ids);
     d->rows = gr_alloc((count + 1) * sizeof *d->rows);
     d->lengths = gr_alloc((count + 1) * sizeof *d->lengths);
     d->all_lengths = gr_alloc((read + 1) * fields * sizeof *d->all_lengths);
@@ -946,12 +991,13 @@ static void keep_rows(struct driver *d, MYSQL_RES *rows,
         sorted[i] = &chosen[i];
     qsort(sorted, count, sizeof *sorted, compare_locked);
     for (size_t n = 0; (row = mysql_fetch_row(rows)); n++) {
-        const struct locked key = {.id = row[TAKEN_ID]}, *p = &key;
-        const struct locked **found = bsearch(&p, sorted, count, sizeof *sorted,
-                                              compare_locked);
         unsigned long *lengths = &d->all_lengths[n * fields];
+        struct locked key, *p = &key, **found;
 
         memcpy(lengths, mysql_fetch_lengths(rows), fields * sizeof *lengths);
+        key.id = id_text(row[TAKEN_ID], lengths[TAKEN_ID]);
+        found = bsearch(&p, sorted, count, sizeof *sorted, compare_locked);
+        free(key.id);
         if (!found)
             continue;
         d->rows[*found - chosen] = row;
@@ -961,6 +1007,8 @@ static void keep_rows(struct driver *d, MYSQL_RES *rows,
     for (size_t i = 0; i < count; i++)
         if (d->rows[i]) {
             d->rows[kept] = d->rows[i];
+            d->ids[kept] = chosen[i].id;
+            chosen[i].id = NULL;
             d->lengths[kept++] = d->lengths[i];
         }
     d->count = kept;
@@ -1125,7 +1173,7 @@ static const char *value(const struct driver *d, size_t i, enum taken c)
 static void my_row(const struct driver *d, size_t i, struct driver_row *row)
 {
     *row = (struct driver_row){
-        .id = value(d, i, TAKEN_ID),
+        .id = d->ids[i],
         .url = value(d, i, TAKEN_URL),
         .type = value(d, i, TAKEN_TYPE),
         .workspace = value(d, i, TAKEN_WORKSPACE),

@@ -207,15 +207,27 @@ class OutboxMariadb(relay_cases.ServerCases):
         rig.start()
         wait_for(lambda: self.statuses() == {"SUCCESS": 2, "NOT_CALLED": 1})
 
-    def test_an_id_with_nul_is_not_taken_for_another(self):
-        rig = self.pipeline(start=False)
+    def test_an_id_with_nul_is_refused(self):
+        """It is not taken for another one, and as many as a batch has do not stop the others. One
+        that cannot be marked is set aside."""
+        rig = self.pipeline(start=False, batch=2)
+        self.db.sql("DELIMITER //\n"
+                    "CREATE TRIGGER no BEFORE UPDATE ON webhook_outbox FOR EACH ROW "
+                    "IF OLD.payload = 'never' THEN SIGNAL SQLSTATE '45000'; END IF //\n")
         self.db.sql("INSERT INTO webhook_outbox (id, payload, status) VALUES "
                     "(CONCAT('a', CHAR(0), 'b'), '0', 'NOT_CALLED'), "
-                    "('a', '1', 'CANCELLED')")
+                    "(CONCAT('a', CHAR(0), 'c'), '0', 'NOT_CALLED'), "
+                    "(CONCAT('a', CHAR(1), 'b'), '0', 'NOT_CALLED'), "
+                    "(CONCAT('a', CHAR(0)), 'never', 'NOT_CALLED'), "
+                    "(CHAR(0), '0', 'NOT_CALLED'), ('a', '1', 'CANCELLED')")
         self.insert(1, 2)
         rig.start()
-        wait_for(lambda: self.statuses() == {"SUCCESS": 2, "NOT_CALLED": 1,
-                                             "CANCELLED": 1})
+        wait_for(lambda: self.statuses() == {"SUCCESS": 2, "FAILED_PERMANENTLY": 4,
+                                             "NOT_CALLED": 1, "CANCELLED": 1})
+        self.assertEqual(self.db.sql("SELECT DISTINCT error_message FROM webhook_outbox WHERE "
+                                     "status = 'FAILED_PERMANENTLY'"),
+                         [("id: has a control character",)])
+        self.assertEqual(len(self.events(rig)), 2)
 
     def test_any_error_of_a_trigger_is_about_its_row(self):
         rig = self.pipeline(start=False)
