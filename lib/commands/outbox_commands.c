@@ -15,8 +15,8 @@ static const struct value relay_fields[] = {
             "null: unknown",
             .flags = VALUE_NULL),
     INTEGER("oldest_ms",
-            "the age of the oldest of them, by the clock of the database; 0: "
-            "there is none; null: unknown",
+            "the age of the oldest of them, by the clock of the database; "
+            "null: there is none, or it is unknown",
             .flags = VALUE_NULL),
     NUMBER("taken_per_s",
            "rows that became events, in the last minute; null: unknown",

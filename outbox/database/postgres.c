@@ -247,21 +247,26 @@ static void ignore_notice(void *arg, const PGresult *result)
     (void)result;
 }
 
-/* The options of the session, behind those of the URI: the last one of a name counts. The caller's. */
-static char *session_options(const char *uri)
-{
-    static const char ours[] = "-c statement_timeout=20s -c lock_timeout=500ms "
-                               "-c idle_in_transaction_session_timeout=10s";
-    PQconninfoOption *all = PQconninfoParse(uri, NULL), *o;
-    const char *theirs = getenv("PGOPTIONS");
-    char *options;
+/* What holds for the session, whatever the options of the URI, of a service file or of the role say: of
+ * the options themselves, the last place that has some replaces all others. */
+static const char session[] =
+    "SELECT pg_catalog.set_config('statement_timeout', '20s', false), "
+    "pg_catalog.set_config('lock_timeout', '500ms', false), "
+    "pg_catalog.set_config('idle_in_transaction_session_timeout', '10s', "
+    "false)";
 
-    for (o = all; o && o->keyword; o++)
-        if (o->val && strcmp(o->keyword, "options") == 0)
-            theirs = o->val;
-    options = gr_printf("%s %s", theirs ? theirs : "", ours);
-    PQconninfoFree(all);
-    return options;
+/* In this encoding the server keeps bytes without knowing what they are, so it cannot make UTF-8 of
+ * them, and one row with other bytes would stop all others. */
+static gr_rc judge_encoding(struct driver *d, char why[DRIVER_WHY_BYTES])
+{
+    const char *name = PQparameterStatus(d->conn, "server_encoding");
+
+    if (!name || strcmp(name, "SQL_ASCII") != 0)
+        return GR_OK;
+    return relay_table_refuse(
+        why, "the encoding of the database is SQL_ASCII",
+        "a relay needs one that can be converted to UTF-8, such as UTF8 or "
+        "LATIN1");
 }
 
 /* Waits for locks are shorter than the usual deadlock_timeout (1 s): in a deadlock we give up, and
@@ -272,7 +277,6 @@ gr_rc pg_connect(struct driver *d, char why[DRIVER_WHY_BYTES])
 {
     char password[TABLE_PASSWORD_BYTES + 1];
     char *name = gr_printf("grapnel-%s %s", d->table.process, d->table.relay);
-    char *session = session_options(d->table.database);
     const char *keys[16], *values[16];
     int n = 0;
 
@@ -289,11 +293,9 @@ gr_rc pg_connect(struct driver *d, char why[DRIVER_WHY_BYTES])
     PARAM("dbname", d->table.database);
     PARAM("application_name", name);
     PARAM("client_encoding", "UTF8");
-    PARAM("options", session);
     if (d->table.password_file) {
         if (relay_table_password(&d->table, password, why) != GR_OK) {
             free(name);
-            free(session);
             return GR_REFUSE;
         }
         PARAM("password", password);
@@ -304,14 +306,13 @@ gr_rc pg_connect(struct driver *d, char why[DRIVER_WHY_BYTES])
     PQsetNoticeReceiver(d->conn, ignore_notice, NULL);
     explicit_bzero(password, sizeof password);
     free(name);
-    free(session);
     if (PQstatus(d->conn) != CONNECTION_OK)
         return relay_table_refuse(why, "cannot connect",
                                   PQerrorMessage(d->conn));
     if (PQsetnonblocking(d->conn, 1) != 0 || !PQenterPipelineMode(d->conn))
         return relay_table_refuse(why, "cannot use the connection",
                                   PQerrorMessage(d->conn));
-    return GR_OK;
+    return judge_encoding(d, why) == GR_OK ? tell(d, session, why) : GR_REFUSE;
 }
 
 static gr_rc need_columns(struct driver *d,
@@ -625,10 +626,11 @@ static void read_notifications(struct driver *d)
 static gr_rc exchange(struct driver *d, struct driver_work *work,
                       char why[DRIVER_WHY_BYTES])
 {
-    /* An outcome is forgotten when it is written, so a crash of the server must not lose it. */
+    /* An outcome is forgotten when it is written, so a crash of the server must not lose it. Whether a
+     * standby must have it, the settings of the role or the server decide. */
     static const char durable[] =
-        "SELECT set_config('synchronous_commit', 'on', true) WHERE "
-        "current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')";
+        "SELECT pg_catalog.set_config('synchronous_commit', 'on', true) "
+        "WHERE pg_catalog.current_setting('synchronous_commit') = 'off'";
     PGresult *taken = NULL, *applied = NULL, *fresh = NULL;
     struct pipeline p = {.sent = true};
     struct refused refused;
@@ -707,10 +709,7 @@ static gr_rc write_each(struct driver *d, struct driver_work *work,
         else if (write_alone(d, w, why) != GR_OK)
             return GR_REFUSE;
     }
-    return tell(d, "RESET lock_timeout", why) == GR_OK &&
-                   tell(d, "RESET statement_timeout", why) == GR_OK
-               ? GR_OK
-               : GR_REFUSE;
+    return tell(d, session, why);
 }
 
 /* The same as exchange(), with several round trips. */

@@ -88,6 +88,8 @@ static bool connects(struct check *k)
     else if (strstr(why, "certificate") || strstr(why, "SSL"))
         fix = "the server's certificate must be valid for its name: set "
               "sslrootcert (and, without a certificate, sslmode) in `database`";
+    else if (strstr(why, "SQL_ASCII"))
+        fix = "make a database with ENCODING 'UTF8' of a dump of this one";
     else if (strstr(why, "does not exist"))
         fix = "create it, or correct `database` of the relay";
     else if (strstr(why, "pg_hba.conf"))

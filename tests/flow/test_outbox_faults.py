@@ -3,6 +3,7 @@
 What `grapnel outbox check` and `outbox status` say about it is here, too.
 """
 
+import os
 import pathlib
 import sys
 import unittest
@@ -154,7 +155,8 @@ class Refused(Troubled):
         self.one_event_each(rig, self.rows(1, 3))
 
     def test_options_of_the_uri(self):
-        """They hold, but outcomes are durable, and waits for locks are short."""
+        """They hold, but outcomes are durable, and waits for locks are short. Those of a service, too;
+        synchronous_commit is changed only if it is off."""
         self.pg.sql(
             "CREATE SCHEMA tenant; CREATE TABLE tenant.webhook_outbox (LIKE "
             "public.webhook_outbox INCLUDING ALL); ALTER TABLE tenant.webhook_outbox "
@@ -164,8 +166,13 @@ class Refused(Troubled):
             "current_setting('lock_timeout'); RETURN NEW; END $$; CREATE TRIGGER note "
             "BEFORE UPDATE ON tenant.webhook_outbox FOR EACH ROW WHEN "
             "(NEW.status = 'SUCCESS') EXECUTE FUNCTION note()")
-        self.pipeline(endpoint="crm", database=self.pg.uri + "&options=-csearch_path"
-                      "%3Dtenant%20-csynchronous_commit%3Doff%20-clock_timeout%3D9s")
+        service = self.pg.folder / "service.conf"
+        service.write_text(f"[shop]\nhost={self.pg.folder}\nuser=app\ndbname=postgres\noptions="
+                           "-csearch_path=tenant -csynchronous_commit=local -clock_timeout=9s\n")
+        os.environ["PGSERVICEFILE"] = str(service)
+        self.addCleanup(os.environ.pop, "PGSERVICEFILE")
+        rig = self.pipeline(endpoint="crm", database=self.pg.uri + "&options=-csearch_path"
+                            "%3Dtenant%20-csynchronous_commit%3Doff%20-clock_timeout%3D9s")
         self.pg.sql("INSERT INTO tenant.webhook_outbox (id, payload, target_url, "
                     "workspace) VALUES ('good', '{}', NULL, NULL), "
                     "('url', '{}', repeat('u', 1000000), NULL), "
@@ -176,6 +183,22 @@ class Refused(Troubled):
         self.assertEqual(self.pg.sql("SELECT error_message FROM tenant.webhook_outbox "
                                      "ORDER BY id")[::2],
                          ["on 500ms", "workspace: is longer than 255 bytes"])
+        rig.config["outbox"][0]["database"] = "postgresql:///?service=shop"
+        rig.write_config()
+        rig["outbox"].restart()
+        self.pg.sql("INSERT INTO tenant.webhook_outbox (id, payload) VALUES ('service', '{}')")
+        wait_for(lambda: self.pg.sql("SELECT error_message FROM tenant.webhook_outbox "
+                                     "WHERE id = 'service'") == ["local 500ms"])
+
+    def test_the_encoding_is_sql_ascii(self):
+        self.pg.sql("CREATE DATABASE bytes ENCODING 'SQL_ASCII' TEMPLATE template0")
+        rig = self.pipeline(database=self.pg.uri.replace("/postgres?", "/bytes?"))
+        wait_for(lambda: "the encoding of the database is SQL_ASCII: a relay needs one that "
+                 "can be converted to UTF-8" in (self.status(rig).get("error") or ""))
+        checked = rig.cli_text("outbox", "check")
+        self.assertEqual(checked.returncode, 1)
+        self.assertIn("the encoding of the database is SQL_ASCII", checked.stdout)
+        self.assertIn("make a database with ENCODING 'UTF8'", checked.stdout)
 
     def test_the_status_is_of_another_type(self):
         self.pg.sql("CREATE TYPE state AS ENUM ('NOT_CALLED', 'PENDING_RETRY', "
@@ -359,7 +382,7 @@ class Away(Troubled):
         self.pg.sql("ALTER TABLE webhook_outbox DROP created_at")
         self.pg.insert(4, 4)
         self.wait_statuses(SUCCESS=4)
-        wait_for(lambda: self.status(rig)["oldest_ms"] == 0)
+        wait_for(lambda: (s := self.status(rig))["waiting"] == 0 and s["oldest_ms"] is None)
         self.pg.sql("ALTER TABLE webhook_outbox RENAME id TO key")
         wait_for(lambda: "has no column id" in (self.status(rig).get("error") or ""))
         self.pg.sql("ALTER TABLE webhook_outbox RENAME key TO id; "
@@ -367,6 +390,7 @@ class Away(Troubled):
         self.pg.sql("INSERT INTO webhook_outbox (id) VALUES ('bad')")
         self.wait_statuses(SUCCESS=4, FAILED_PERMANENTLY=1)
         self.pg.insert(5, 5)
+        self.wait_statuses(SUCCESS=5, FAILED_PERMANENTLY=1)
         self.one_event_each(rig, self.rows(1, 5))
 
     def test_the_clocks_differ(self):
@@ -381,7 +405,7 @@ class Away(Troubled):
         wait_for(lambda: self.status(rig)["waiting"] == 0)
         status = self.status(rig)
         self.assertLess(status["lag_p50_ms"], 60000)
-        self.assertEqual(status["oldest_ms"], 0)
+        self.assertIsNone(status["oldest_ms"])
         self.one_event_each(rig, self.rows(1, 4))
 
     def test_a_database_is_restored_from_an_older_copy(self):
@@ -524,8 +548,12 @@ class Commands(Troubled):
         self.assertEqual((status["relay"], status["process"], status["connected"]),
                          ("orders", "outbox", True))
         self.assertGreater(status["lag_p99_ms"], 0)
+        self.assertIsNone(status["oldest_ms"])
         shown = rig.cli_text("outbox", "status", "orders")
         self.assertIn("connected", shown.stdout)
+        head, row = (line.split() for line in shown.stdout.replace("NEW ROWS", "NEW")
+                     .splitlines()[:2])
+        self.assertEqual(row[head.index("OLDEST")], "-")
         other = rig.cli_text("outbox", "status", "other")
         self.assertEqual(other.returncode, 1)
         # Rows that it cannot take, because somebody has locked them, are counted.
