@@ -322,9 +322,11 @@ CREATE TABLE deliveries (
                                               -- none, or its endpoint does not tell them apart
   PRIMARY KEY (event, endpoint)
 ) STRICT, WITHOUT ROWID;
--- Deliveries that no deliverer has. The last two columns let counts and ages read the index alone.
+-- Deliveries that no deliverer has: heads and unordered ones by lane, and those that wait for the one
+-- before in the order of routing, so that these are added at one end and removed at the other (by lane
+-- they are in deliveries_lane). The last two columns let counts and ages read the index alone.
 CREATE INDEX deliveries_waiting
-  ON deliveries(endpoint, behind, lane, route_order, status, reopened_ms)
+  ON deliveries(endpoint, behind, iif(behind, 0, lane), route_order, status, reopened_ms)
   WHERE status = 0;
 -- Deliveries that a deliverer has. Final ones stay here until the deliverer has answered for a
 -- copy that it was told to drop.

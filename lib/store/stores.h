@@ -11,7 +11,7 @@
  * the build checks. A step never changes after a release (tests/golden/stores). */
 enum {
     INGRESS_SCHEMA = 16,
-    SEQUENCER_SCHEMA = 34,
+    SEQUENCER_SCHEMA = 35,
     DELIVERER_SCHEMA = 15,
     DLQD_SCHEMA = 11,
     CONSOLE_SCHEMA = 8,

@@ -5,6 +5,7 @@
 #include "headers.h"
 #include "log.h"
 #include "publication.h"
+#include "store_lanes.h"
 #include "stores.h"
 #include "sums.h"
 #include <stddef.h>
@@ -202,8 +203,9 @@ static const struct db_statement statements[] = {
      "endpoint = ?1 AND grant_id = ?2 AND status >= 3 AND grant_id <> 0)"},
     {AT(ready),
      "SELECT event, next_ms, lane FROM deliveries INDEXED BY "
-     "deliveries_waiting WHERE endpoint = ? AND behind = 0 AND lane "
-     "> ? AND lane <= ? AND status = 0 ORDER BY lane, route_order LIMIT ?"},
+     "deliveries_waiting WHERE endpoint = ? AND behind = 0 AND " WAITING_LANE
+     " > ? AND " WAITING_LANE " <= ? AND status = 0 ORDER BY " WAITING_LANE
+     ", route_order LIMIT ?"},
     {AT(endpoint_waiting),
      "SELECT endpoint FROM deliveries INDEXED BY deliveries_waiting WHERE "
      "endpoint > ? AND status = 0 ORDER BY endpoint LIMIT 1"},

@@ -5,7 +5,8 @@
 
 struct store_lanes {
     struct db *db;
-    stmt *any, *head, *first, *next, *step_up, *after, *range, *set;
+    stmt *any, *head, *first, *next, *step_up, *after, *range, *range_behind,
+        *set;
     stmt *halt, *unhalt, *unhalt_all, *halted, *halting, *halt_count,
         *halt_next, *halts, *halt_move;
 };
@@ -37,10 +38,17 @@ struct store_lanes *store_lanes_open(struct db *db)
                               "AND (lane, lane_key) > (?2, ?3) "
                               "ORDER BY lane, lane_key LIMIT 1");
     s->range = db_prepare(
+        db,
+        "SELECT event, workspace, events.ordering_key FROM deliveries "
+        "INDEXED BY deliveries_waiting LEFT JOIN events ON n = event "
+        "WHERE endpoint = ?1 AND behind = 0 AND " WAITING_LANE
+        " >= ?2 AND " WAITING_LANE " <= ?3 AND deliveries.status = 0 LIMIT ?4");
+    s->range_behind = db_prepare(
         db, "SELECT d.event, e.workspace, e.ordering_key FROM deliveries d "
-            "INDEXED BY deliveries_waiting LEFT JOIN events e ON e.n = d.event "
-            "WHERE d.endpoint = ? AND d.behind = ? AND d.lane >= ? AND "
-            "d.lane <= ? AND d.status = 0 LIMIT ?");
+            "INDEXED BY deliveries_lane LEFT JOIN events e ON e.n = d.event "
+            "WHERE d.endpoint = ?1 AND +d.lane >= 0 AND (d.status < 3 OR "
+            "d.grant_id <> 0) AND d.lane >= ?2 AND d.lane <= ?3 AND "
+            "d.behind = 1 AND d.status = 0 LIMIT ?4");
     s->set = db_prepare(
         db, "UPDATE deliveries SET lane = ?3, lane_key = ?4, behind = ?5 WHERE "
             "event = ?1 AND endpoint = ?2");
@@ -167,14 +175,13 @@ bool store_lane_after(struct store_lanes *s, int64_t endpoint, struct lane lane,
 int store_lane_range(struct store_lanes *s, int64_t endpoint, bool behind,
                      struct lane_range range, int max, struct lane_row *rows)
 {
-    stmt *q = s->range;
+    stmt *q = behind ? s->range_behind : s->range;
     int n = 0;
 
     bind_i64(q, 1, endpoint);
-    bind_i64(q, 2, behind);
-    bind_i64(q, 3, range.from);
-    bind_i64(q, 4, range.to);
-    bind_i64(q, 5, max);
+    bind_i64(q, 2, range.from);
+    bind_i64(q, 3, range.to);
+    bind_i64(q, 4, max);
     for (; n < max && db_step(s->db, q); n++)
         rows[n] = (struct lane_row){col_i64(q, 0), gr_strdup(col_text(q, 1)),
                                     gr_strdup(col_text(q, 2))};

@@ -6,6 +6,10 @@
 #include "db.h"
 #include "lane.h"
 
+/* The column of the index deliveries_waiting by which it has lanes, for those that are not behind
+ * another. SQLite uses it only if a query has it literally. */
+#define WAITING_LANE "iif(behind, 0, lane)"
+
 struct store_lanes;
 
 struct store_lanes *store_lanes_open(struct db *db);

@@ -37,6 +37,8 @@ static void judge(const char *sql, const char *step)
     if (strstr(step, "deliveries_lane") &&
         !strstr(step, strstr(sql, "(lane, lane_key) >")
                           ? "(lane,lane_key)>(?,?)"
+                      : strstr(sql, "d.lane >= ")
+                          ? "(endpoint=? AND lane>? AND lane<?)"
                           : "lane=? AND lane_key=?"))
         fail_msg("%s\n%s", step, sql);
     /* A count of what waits touches no rows. */
@@ -486,6 +488,63 @@ static void each_key_of_a_workspace_is_a_lane(void **state)
     store_lanes_close(lanes);
 }
 
+static void assert_range(struct store_lanes *lanes, bool behind,
+                         struct lane_range range, const char *events)
+{
+    struct lane_row rows[8];
+    int n = store_lane_range(lanes, 1, behind, range, COUNT_OF(rows), rows);
+    char found[64] = "";
+
+    for (int i = 0; i < n; i++) {
+        snprintf(found + strlen(found), sizeof found - strlen(found), "%d ",
+                 (int)rows[i].event);
+        free(rows[i].workspace);
+        free(rows[i].ordering_key);
+    }
+    assert_string_equal(found, events);
+}
+
+/* Both kinds of a lane's deliveries, each by its own index. */
+static void waiting_deliveries_are_found_by_ranges_of_lanes(void **state)
+{
+    static const struct {
+        int64_t lane;
+        int status;
+        bool behind;
+    } rows[] = {
+        {INT64_MIN, DELIVERY_WAITING, false}, {-5, DELIVERY_WAITING, false},
+        {7, DELIVERY_WAITING, false},         {7, DELIVERY_WAITING, true},
+        {7, DELIVERY_WAITING, true},          {8, DELIVERY_IN_FLIGHT, false},
+        {8, DELIVERY_WAITING, true},          {9, DELIVERY_DELIVERED, false}};
+    struct store_lanes *lanes = store_lanes_open(db);
+    struct ready_row ready[8];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        stmt *add = db_prepare(
+            db, "INSERT INTO deliveries(event, endpoint, status, grant_id, "
+                "lane, route_order, behind) VALUES(?1, 1, ?, ?, ?, ?1, ?)");
+
+        bind_i64(add, 1, (int64_t)i + 1);
+        bind_i64(add, 2, rows[i].status);
+        bind_i64(add, 3, rows[i].status == DELIVERY_IN_FLIGHT);
+        bind_i64(add, 4, rows[i].lane);
+        bind_i64(add, 5, rows[i].behind);
+        db_run(db, add);
+    }
+    assert_range(lanes, false, (struct lane_range){INT64_MIN, -1}, "1 2 ");
+    assert_range(lanes, false, (struct lane_range){0, INT64_MAX}, "3 ");
+    assert_range(lanes, true, (struct lane_range){INT64_MIN, -1}, "");
+    assert_range(lanes, true, (struct lane_range){0, 7}, "4 5 ");
+    assert_range(lanes, true, (struct lane_range){8, INT64_MAX}, "7 ");
+    assert_int_equal(
+        store_ready(store, 1, INT64_MIN, 7, COUNT_OF(ready), ready), 2);
+    assert_true(ready[0].event == 2 && ready[0].lane == -5);
+    assert_true(ready[1].event == 3 && ready[1].lane == 7);
+    assert_int_equal(store_count_waiting(store, 1, 100), 6);
+    store_lanes_close(lanes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -501,6 +560,8 @@ int main(void)
             ids_of_an_older_program_find_their_events, begin, end),
         cmocka_unit_test_setup_teardown(
             an_event_stays_until_its_subscriber_knows_its_end, begin, end),
+        cmocka_unit_test_setup_teardown(
+            waiting_deliveries_are_found_by_ranges_of_lanes, begin, end),
         cmocka_unit_test_setup_teardown(each_key_of_a_workspace_is_a_lane,
                                         begin, end),
         cmocka_unit_test_setup_teardown(only_ended_events_are_purged, begin,
