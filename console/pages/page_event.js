@@ -6,15 +6,20 @@ import { exchange } from "./exchange.js";
 import { field } from "./form.js";
 import { life } from "./life.js";
 import { payload } from "./payload.js";
+import { retryPlan } from "./retry_plan.js";
 import { titled } from "./router.js";
 import { whatBecame } from "./routing.js";
 import { badge, copy, curl, failed, load, toast } from "./states.js";
-import { plural, words } from "./text.js";
+import { count, plural, words } from "./text.js";
 import { t } from "./texts.js";
 import { duration, time } from "./time.js";
 
 export const title = ({ id }) => t`Event ${id}`;
 export const tenant = true;
+
+const DELIVERIES = 20; // so many are shown at once
+const ATTEMPTS = 8; // … of a delivery, the newest
+const STEPS = 300;
 
 export function show(place, context) {
   const { id } = context.params;
@@ -66,6 +71,17 @@ export function show(place, context) {
       read();
     } });
 
+  // The first of many, and a button for the others; what was asked for stays when the page is read again.
+  function few(key, items, most, what, render) {
+    if (items.length <= most || openDetails.has(key)) return items.map(render);
+    const rest = h("div", { class: "stack" });
+    replace(rest, h("button", { onclick: () => {
+      openDetails.add(key);
+      replace(rest, items.slice(most).map(render));
+    } }, what(count(items.length - most))));
+    return [items.slice(0, most).map(render), rest];
+  }
+
   function attempt(d, a) {
     const key = `${d.endpoint} ${a.n} ${a.at}`;
     const good = a.http_status >= 200 && a.http_status < 300;
@@ -73,6 +89,21 @@ export function show(place, context) {
       h("summary", null, t`Attempt ${a.n}: `, badge(a.http_status ?? (a.error ? t`no response` : "delivered"), good || !a.error ? "good" : "bad"), " ",
         h("span", { class: "soft" }, duration(a.duration_ms), " · ", time(a.at), a.deliverer && ` · ${a.deliverer}`)),
       exchange(a));
+  }
+
+  // Its place in the plan of its retry policy, read when somebody opens it.
+  function planOf(d) {
+    const key = `plan ${d.endpoint}`;
+    const place = h("div");
+    const read = () => load(place, () => get(`${at("endpoints", d.endpoint)}/plan`, { event: id }, context.signal),
+      (p) => h("div", null, retryPlan(p, Math.max(260, Math.min(1100, main.clientWidth - 34)), true)), 4);
+    return h("details", { open: openDetails.has(key), ontoggle: (e) => {
+      if (!e.target.open) openDetails.delete(key);
+      else {
+        openDetails.add(key);
+        if (!place.childElementCount) read();
+      }
+    } }, h("summary", null, "Its place in the retry plan"), place);
   }
 
   function delivery(d) {
@@ -85,7 +116,8 @@ export function show(place, context) {
       d.reason && h("p", null, t`Reason: ${words(d.reason)}. `, d.status === "dead" && h("a", { href: `/dead-letters?endpoint=${encodeURIComponent(d.endpoint)}` }, t`Its dead letters`)),
       d.next_attempt_at && h("p", null, t`The next attempt is due at ${time(d.next_attempt_at)}.`),
       d.retry && h("p", { class: "soft small" }, t`Retry policy ${d.retry.policy}.`),
-      d.attempts.length ? d.attempts.map((a) => attempt(d, a)) : h("p", { class: "soft" }, t`There was no attempt yet.`));
+      isOpen && !inPortal() && planOf(d),
+      d.attempts.length ? few(`attempts ${d.endpoint}`, [...d.attempts].reverse(), ATTEMPTS, (n) => t`Show ${n} earlier attempts`, (a) => attempt(d, a)) : h("p", { class: "soft" }, t`There was no attempt yet.`));
   }
 
   function render(e) {
@@ -113,13 +145,14 @@ export function show(place, context) {
       e.events?.length > 0 && h("section", { class: "card" }, h("h2", null, plural(e.events.length, "event")), h("ul", null, e.events.map((p) =>
         h("li", { class: "row" }, h("a", { href: at("events", p.id) }, p.type || p.id), badge(p.status))))),
       h("h2", null, deliveries.length ? plural(deliveries.length, t`delivery`, t`deliveries`) : t`No delivery`),
-      deliveries.length ? deliveries.map(delivery) : h("p", { class: "soft" }, e.status === "buffered" ? t`It waits for earlier events of its stream.`
+      deliveries.length ? few("deliveries", [...deliveries].sort((a, b) => (a.status === "delivered") - (b.status === "delivered")), DELIVERIES, (n) => t`Show ${n} more deliveries`, delivery) : h("p", { class: "soft" }, e.status === "buffered" ? t`It waits for earlier events of its stream.`
         : e.status === "refused" ? t`It was refused, and became a dead letter.` : e.status === "ignored" || e.status === "done" ? inPortal() ? t`No endpoint is subscribed to it.` : "No endpoint is subscribed to it; below it says why." : t`It has no delivery yet.`),
       !inPortal() && (became ??= whatBecame(path, context.signal)).element,
       h("section", { class: "card" }, h("h2", null, t`Payload`), body),
       e.timeline?.length > 0 && h("section", { class: "card flush" }, h("h2", null, t`All steps`), h("div", { class: "table", tabindex: "0", role: "region", "aria-label": t`steps` },
         h("table", null, h("thead", null, h("tr", null, [t`Time`, t`Process`, t`Step`].map((n) => h("th", { scope: "col" }, n)))),
-          h("tbody", null, e.timeline.map((t) => h("tr", null, h("td", null, time(t.at, { exact: true })), h("td", null, t.process), h("td", null, t.what))))))));
+          h("tbody", null, e.timeline.slice(0, STEPS).map((step) => h("tr", null, h("td", null, time(step.at, { exact: true })), h("td", null, step.process), h("td", null, step.what)))))),
+        e.timeline.length > STEPS && h("p", { class: "more soft" }, t`The first ${STEPS} of ${count(e.timeline.length)} steps.`, !inPortal() && [" ", h("code", null, `grapnel trace ${e.id}`), " prints all."])));
   }
 
   const several = (reply) => h("div", { class: "stack" }, h("div", { class: "head" }, h("h1", null, "Several events have this id")),

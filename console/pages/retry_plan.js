@@ -67,7 +67,8 @@ function drawing(plan, width) {
   const rows = Math.max(0, ...columns.map((c) => c.shown.length)) + (extra.length ? 1 : 0);
   const height = POINTS + rows * POINT + 4;
   const xOf = (a) => x(a.at_ms);
-  const numbered = new Set(spaced(plan.attempts, xOf, 19));
+  const end = plan.attempts.at(-1);
+  const numbered = new Set([...spaced(plan.attempts.filter((a) => xOf(end) - xOf(a) >= 19), xOf, 19), end]);
   const open = plan.counts.reduce((sum, c) => sum + c.deliveries, 0);
   const ticks = spaced(TICKS.map((t, i) => ({ t, name: SHORT[i] })).filter(({ t }) => t >= first && t <= last), ({ t }) => x(t), 46);
   const now = Date.now();
@@ -125,13 +126,13 @@ function rows(plan) {
     later.map((c) => h("tr", null, h("td", null, c.attempts + 1), h("td", null, "–"), h("td", null, "–"), h("td", null, "–"), h("td", null, count(c.deliveries)))))));
 }
 
-// A card's contents; `width` of the drawing.
-export function retryPlan(plan, width) {
+// A card's contents; `width` of the drawing. `one`: it is about one delivery.
+export function retryPlan(plan, width, one = false) {
   const open = plan.counts.reduce((sum, c) => sum + c.deliveries, 0);
   return [h("p", { class: "soft" }, sentence(plan)),
     h("div", { class: "life", tabindex: "0", role: "region", "aria-label": "the plan as a picture" }, drawing(plan, width)),
-    h("p", { class: "legend" }, h("span", null, "A circle is an attempt, a bar the time that jitter gives it; both axes begin with the first attempt."),
-      h("span", null, open ? [`${plural(open, "delivery", "deliveries")}${plan.counts_more ? " or more" : ""} open: the numbers below the attempts say how many wait for each; `,
+    h("p", { class: "legend" }, h("span", null, "A circle is an attempt, a bar the time that jitter gives it; time begins with the first attempt."),
+      one ? open > 0 && h("span", null, "The square is this delivery, at the time of its next attempt.") : h("span", null, open ? [`${plural(open, "delivery", "deliveries")}${plan.counts_more ? " or more" : ""} open: the numbers below the attempts say how many wait for each; `,
         plan.deliveries.length < open ? `the ${plan.deliveries.length} that are due first are squares at their times.` : "each is a square at its time, up to six above each other.", " Choose one for its event."] : "No delivery is open.")),
     plan.state !== "active" && h("p", { class: "note warn" }, "No attempts are made now: the endpoint is ", badge(plan.state), ". Time while it is paused or held does not count."),
     h("details", null, h("summary", null, "The plan as a table"), rows(plan))];

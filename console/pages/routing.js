@@ -12,6 +12,8 @@ const ANSWERS = { true: ["yes", "good"], false: ["no", ""], null: ["depends", "w
 
 const mark = (met) => badge(met === null ? "not known" : met ? "met" : "not met", met === null ? "warn" : met ? "good" : "bad");
 
+const named = (e, what) => [h("a", { class: "clip", href: at("endpoints", e.endpoint), title: e.endpoint }, e.endpoint), h("div", null, what)];
+
 // The rules of one endpoint's subscription, behind a summary.
 function rules(all) {
   if (!all.length) return null;
@@ -50,8 +52,7 @@ export function wouldGet({ endpoint, query = {}, signal }) {
     await list(rows, {
       label: "endpoints that would get it", key: (e) => e.endpoint,
       columns: [
-        { head: "Endpoint", cell: (e) => h("a", { class: "clip", href: at("endpoints", e.endpoint), title: e.endpoint }, e.endpoint) },
-        { head: "Gets it", cell: (e) => badge(...ANSWERS[String(e.subscribed)]) },
+        { head: "Endpoint", cell: (e) => named(e, badge(...ANSWERS[String(e.subscribed)])) },
         { head: "Because", cell: (e) => h("div", { class: "said" }, e.why, e.then && h("div", { class: "soft small" }, `Then: ${e.then}.`)) },
       ],
       read: async (cursor) => {
@@ -87,8 +88,7 @@ export function whatBecame(path, signal) {
   const table = list(rows, {
     label: "endpoints", key: (e) => e.endpoint,
     columns: [
-      { head: "Endpoint", cell: (e) => [h("a", { class: "clip", href: at("endpoints", e.endpoint), title: e.endpoint }, e.endpoint)] },
-      { head: "Event", cell: (e) => badge(words(e.status), e.status === "not_routed" ? "" : undefined) },
+      { head: "Endpoint", cell: (e) => named(e, badge(words(e.status), e.status === "not_routed" ? "" : undefined)) },
       { head: "Because", cell: because },
     ],
     read: (cursor) => get(`${path}/routing`, { endpoint: pattern, limit: 10, cursor }, signal),

@@ -13,7 +13,7 @@ export function table(items, { columns, key, label }) {
   const body = h("tbody", null, items.map((i) => rowOf(i, columns, key)));
   const element = h("div", { class: "table", tabindex: "0", role: "region", "aria-label": label },
     h("table", null, h("thead", null, h("tr", null, columns.map((c) =>
-      h("th", { scope: "col", class: [c.number && "number", c.wide && "wide"].filter(Boolean).join(" ") || null }, c.head || h("span", { class: "unseen" }, "what to do"))))), body));
+      h("th", { scope: "col", class: [c.number && "number", c.wide && "wide"].filter(Boolean).join(" ") || null }, c.head || h("span", { class: "unseen" }, t`what to do`))))), body));
   element.body = body;
   return element;
 }

@@ -89,6 +89,13 @@ export default {
     "the event's life as a picture; the list of steps below says the same": "der Weg des Ereignisses als Bild; die Liste der Schritte unten sagt dasselbe",
     "{0} steps at {1} processes and endpoints": "{0} Schritte bei {1} Prozessen und Endpunkten",
     "The first {0} of {1} steps.": "Die ersten {0} von {1} Schritten.",
+    "attempts {0} to {1}, in the list below": "Versuche {0} bis {1}, in der Liste unten",
+    "{0} more": "{0} weitere",
+    "{0} of {1} deliveries are drawn, those without success first. ": "{0} von {1} Zustellungen sind gezeichnet, die ohne Erfolg zuerst. ",
+    "{0} steps of processes are only in the list below.": "{0} Schritte von Prozessen stehen nur in der Liste unten.",
+    "Show {0} earlier attempts": "{0} frühere Versuche zeigen",
+    "Show {0} more deliveries": "{0} weitere Zustellungen zeigen",
+    "what to do": "was zu tun ist",
     // dead letters
     "Dead letter {0}": "Gescheiterte Zustellung {0}",
     "Dead letter": "Gescheiterte Zustellung",

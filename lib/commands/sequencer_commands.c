@@ -396,7 +396,14 @@ static const struct value place_fields[] = {
     {0}};
 static const struct value place_count = OBJECT("count", place_fields,
                                                "deliveries");
-static const struct value plan_args[] = {ARG_NAME, ARG_TENANT, {0}};
+static const struct value plan_args[] = {
+    ARG_NAME,
+    TEXT("event",
+         "only its delivery of this event, by the retry policy that the event "
+         "or its route chose",
+         .min = 1, .max = 200),
+    ARG_TENANT,
+    {0}};
 static const struct value plan_fields[] = {
     TEXT("name", "the name of the endpoint"),
     CHOICE("state", endpoint_states, "as in `endpoint`"),

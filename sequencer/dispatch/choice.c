@@ -88,8 +88,7 @@ int64_t choice_expires_ms(const char *text)
 
 /* ---- applied ---- */
 
-/* false: the endpoint's own policy applies. `out` borrows from the settings. */
-static bool apply(struct sequencer *q, const struct endpoint *e,
+bool choice_apply(struct sequencer *q, const struct endpoint *e,
                   const char *text, struct retry_policy *out)
 {
     const char *policy = value_of(text, "policy");
@@ -118,7 +117,7 @@ void choice_encode(struct sequencer *q, const struct endpoint *e,
 {
     struct retry_policy policy;
 
-    if (apply(q, e, text, &policy))
+    if (choice_apply(q, e, text, &policy))
         retry_policy_encode(&policy, out);
 }
 
@@ -127,7 +126,7 @@ json_t *choice_json(struct sequencer *q, const struct endpoint *e,
 {
     struct retry_policy policy;
 
-    if (!e || !apply(q, e, text, &policy))
+    if (!e || !choice_apply(q, e, text, &policy))
         return json_null();
     return json_pack("{s:o,s:o,s:o}", "policy", json_text_of(policy.name),
                      "max_attempts", json_number_or_null(policy.max_attempts),

@@ -24,6 +24,9 @@ char *choice_text(const struct publication *u, const struct chosen_by *by,
                   int64_t received_ms, bool resent);
 /* When a route's `expires_in` ends the delivery (wall); 0: never. */
 int64_t choice_expires_ms(const char *text);
+/* The policy that was chosen, which borrows from the settings; false: the endpoint's own applies. */
+bool choice_apply(struct sequencer *q, const struct endpoint *e,
+                  const char *text, struct retry_policy *out);
 /* Append the policy for its deliverer (retry_policy of schema.h); nothing: the endpoint's own
  * applies. Logs once per configuration that a chosen policy does not exist any more. */
 void choice_encode(struct sequencer *q, const struct endpoint *e,

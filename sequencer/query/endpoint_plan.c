@@ -85,7 +85,8 @@ static void add_place(struct sequencer *q, const struct endpoint *e,
     struct delivery d;
     bool own;
 
-    if (delivery_load(q->deliveries, event, e->id, &d)) {
+    if (delivery_load(q->deliveries, event, e->id, &d) &&
+        d.status < DELIVERY_DELIVERED) {
         own = !tenant || (store_event(q->store, event, &ev) &&
                           tenant_has_event(q, tenant, &ev));
         event_fini(&ev);
@@ -96,21 +97,24 @@ static void add_place(struct sequencer *q, const struct endpoint *e,
     delivery_fini(&d);
 }
 
+/* Of all open deliveries; or of this event's alone. */
 static void find_places(struct sequencer *q, const struct endpoint *e,
-                        const char *tenant, struct places *p)
+                        const char *tenant, int64_t only, struct places *p)
 {
     struct out_row *out = gr_alloc((PLACES_MAX + 1) * sizeof *out);
     int64_t *waiting = gr_alloc((PLACES_MAX + 1) * sizeof *waiting);
     struct out_row after = {.status = DELIVERY_IN_FLIGHT};
-    int n = e->grant ? store_out_after(q->store, e->id, e->grant, &after,
-                                       PLACES_MAX + 1, out)
-                     : 0;
+    int n = 0;
 
+    if (only)
+        add_place(q, e, tenant, only, p);
+    if (!only && e->grant)
+        n = store_out_after(q->store, e->id, e->grant, &after, PLACES_MAX + 1,
+                            out);
     p->more = n > PLACES_MAX;
     for (int i = 0; i < n && i < PLACES_MAX; i++)
-        if (out[i].status < DELIVERY_DELIVERED)
-            add_place(q, e, tenant, out[i].event, p);
-    n = store_waiting(q->store, e->id, PLACES_MAX + 1, waiting);
+        add_place(q, e, tenant, out[i].event, p);
+    n = only ? 0 : store_waiting(q->store, e->id, PLACES_MAX + 1, waiting);
     p->more |= n > PLACES_MAX;
     for (int i = 0; i < n && i < PLACES_MAX; i++)
         add_place(q, e, tenant, waiting[i], p);
@@ -187,12 +191,12 @@ static json_t *counts_json(struct places *p)
 }
 
 static void add_deliveries(struct sequencer *q, const struct endpoint *e,
-                           const char *tenant, json_t *out)
+                           const char *tenant, int64_t only, json_t *out)
 {
     struct places *p = gr_alloc(sizeof *p);
     json_t *points = json_array(), *point;
 
-    find_places(q, e, tenant, p);
+    find_places(q, e, tenant, only, p);
     qsort(p->items, p->count, sizeof *p->items, compare_places);
     for (size_t i = 0; i < p->count && i < POINTS_SHOWN; i++)
         if ((point = point_json(q, e, &p->items[i])) != NULL)
@@ -203,11 +207,38 @@ static void add_deliveries(struct sequencer *q, const struct endpoint *e,
     free(p);
 }
 
+/* The policy of its delivery of this event; false: `why` says that it has none. */
+static bool find_delivery(struct sequencer *q, const struct endpoint *e,
+                          const char *tenant, const char *id, int64_t *event,
+                          struct retry_policy *policy, char why[200])
+{
+    struct event_row ev = {0};
+    struct delivery d = {0};
+    bool has = store_event_by_id(q->store, wire_text(id), &ev) &&
+               tenant_has_event(q, tenant, &ev) &&
+               delivery_load(q->deliveries, ev.n, e->id, &d);
+
+    if (has) {
+        *event = ev.n;
+        if (!choice_apply(q, e, d.retry_choice, policy))
+            *policy = *e->settings->policy;
+    } else {
+        control_fail(why, CONTROL_NOT_FOUND, "%.60s has no delivery to %.60s",
+                     id, e->name);
+    }
+    event_fini(&ev);
+    delivery_fini(&d);
+    return has;
+}
+
 json_t *endpoint_plan(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
-    const char *name = json_string_value(json_object_get(args, "name"));
+    const char *name = json_string_value(json_object_get(args, "name")),
+               *id = json_string_value(json_object_get(args, "event"));
     struct endpoint *e = endpoint_find(q, name);
+    struct retry_policy policy;
+    int64_t only = 0;
     json_t *out;
 
     if (!e || !endpoint_is_configured(e)) {
@@ -221,9 +252,12 @@ json_t *endpoint_plan(void *self, json_t *args, char why[200])
                      e->why ? e->why : "");
         return NULL;
     }
-    out = policy_json(e->settings->policy);
+    policy = *e->settings->policy;
+    if (id && !find_delivery(q, e, tenant_of(args), id, &only, &policy, why))
+        return NULL;
+    out = policy_json(&policy);
     json_object_set_new(out, "name", json_string(e->name));
     json_object_set_new(out, "state", json_string(endpoint_state_name(e)));
-    add_deliveries(q, e, tenant_of(args), out);
+    add_deliveries(q, e, tenant_of(args), only, out);
     return out;
 }

@@ -346,8 +346,9 @@ static void set_final(const struct endpoint *e, const struct event_row *ev,
     if (!e->temporary)
         dead_letter_id(c->dead_letter, ev->id, e->name);
     set(c, d->status == DELIVERY_DEAD ? "dead" : "abandoned",
-        "%s after %lld attempts: %s%s%.200s", delivery_status_name(d->status),
-        (long long)d->attempts, d->reason, *d->error ? ", " : "", d->error);
+        "%s after %lld attempt%s: %s%s%.200s", delivery_status_name(d->status),
+        (long long)d->attempts, d->attempts == 1 ? "" : "s", d->reason,
+        *d->error ? ", " : "", d->error);
 }
 
 /* ---- why it has no delivery ---- */

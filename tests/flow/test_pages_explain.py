@@ -185,6 +185,62 @@ class InABrowser(PagesTest):
         tab.js("document.querySelector('svg.plan a').dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true}))")
         tab.wait(f"location.pathname === '/events/{event}'")
         tab.sees("Why, and why not")
+        tab.click("summary", "Its place in the retry plan")
+        tab.wait("document.querySelectorAll('svg.plan a rect').length === 1")
+
+    def with_module(self, tab, name, expression):
+        """The value of an expression of one of the page's modules, `m`, beside what makes elements."""
+        return tab.js(f"""(async () => {{
+            const of = (n) => import(document.querySelector("script[type=module]").src.replace("main.js", n));
+            const m = await of("{name}");
+            const show = (e) => {{ document.querySelector("main").replaceChildren(e); return e; }};
+            return {expression};
+        }})()""")
+
+    def test_many_numbers_attempts_and_endpoints_stay_readable(self):
+        self.pipeline()
+        tab = self.signed_in("/jobs")
+        tab.sees("Jobs")
+        # 10,000 numbers with several gaps, one of a million, and late events.
+        made = """(() => { const events = new Map();
+            for (let n = 1; n <= 10000; n++) if (n % 97 && (n < 9900 || n > 9990)) events.set(n, {id: "evt_" + n, status: "done", type: "t", late: n % 50 === 0});
+            for (let n = 1010001; n <= 1010020; n++) events.set(n, {id: "evt_" + n, status: "buffered", type: "t"});
+            return [events, [{from: 9900, to: 9990, status: "open"}, {from: 10001, to: 1010000, status: "open"}, {from: 97, to: 97, status: "skipped"}]]; })()"""
+        got = self.with_module(tab, "sequence.js", f"(([e, g]) => {{ const {{cells, older}} = m.cellsOf(e, g); "
+                               f"return {{older, runs: cells.filter((c) => c.count > 1).map((c) => [c.n, c.count]), n: cells.length, "
+                               f"sum: cells.reduce((s, c) => s + c.count, 0), span: cells.at(-1).n - cells[0].n + 1}}; }})({made})")
+        self.assertEqual(got["runs"], [[9902, 87], [10003, 999996]])
+        self.assertTrue(got["older"])
+        self.assertEqual(got["sum"], got["span"])  # each number is drawn once
+        self.assertLess(got["n"], 166)
+        for width in (360, 1280):
+            tab.look(width)
+            drawn = self.with_module(tab, "sequence.js", f"(([e, g]) => {{ const svg = show(m.sequence('x', e, g, {width - 60})).querySelector('svg'); "
+                                     f"const texts = [...svg.querySelectorAll('text')].map((t) => t.getBBox()); "
+                                     f"return {{inside: [...svg.querySelectorAll('rect')].every((r) => r.getBBox().x + r.getBBox().width <= {width - 60}), "
+                                     f"covered: texts.some((a, i) => texts.some((b, k) => k < i && Math.abs(a.y - b.y) < 8 && a.x < b.x + b.width && b.x < a.x + a.width))}}; }})({made})")
+            self.assertEqual(drawn, {"inside": True, "covered": False}, width)
+        # An event with 30 endpoints and 20 attempts at each.
+        event = """{received_at: "2026-11-23T10:00:00.000Z", timeline: [{at: "2026-11-23T10:00:00.000Z", process: "ingress", what: "accepted"}],
+            deliveries: Array.from({length: 30}, (_, d) => ({endpoint: "endpoint-with-a-long-name-" + d, status: d % 3 ? "delivered" : "dead",
+                attempts: Array.from({length: 20}, (_, n) => ({n: n + 1, at: new Date(1795000000000 + n * 60000 + d).toISOString(), http_status: d % 3 && n === 19 ? 200 : 503, duration_ms: 5, error: d % 3 && n === 19 ? null : "503"}))}))}"""
+        got = self.with_module(tab, "life.js", f"(() => {{ const e = {event}; const life = show(m.life(e)); return {{lanes: life.querySelectorAll('line.lane').length, "
+                               f"points: life.querySelectorAll('circle').length, ends: life.querySelectorAll('circle.bad').length, text: life.textContent}}; }})()")
+        self.assertEqual(got["lanes"], 15)
+        self.assertEqual(got["ends"], 10)  # the dead ones are all drawn, with their last attempts
+        self.assertLess(got["points"], 75)
+        self.assertIn("14 of 30 deliveries are drawn", got["text"])
+        self.assertIn("18 more", got["text"])
+        # Of many deliveries that are due at nearly the same time, the first are drawn.
+        plan = """{policy: "p", backoff: "fixed", retry_on: "5xx", max_attempts: 3, max_duration_ms: null, gives_up: "budget_attempts", attempts_more: false, state: "active",
+            attempts: [0, 1, 2].map((n) => ({n: n + 1, wait_ms: n ? 3600000 : 0, min_ms: n ? 0 : 0, max_ms: n ? 3600000 : 0, at_ms: n * 3600000})),
+            counts: [{attempts: 1, deliveries: 1000}], counts_more: true,
+            deliveries: Array.from({length: 100}, (_, n) => ({event_id: "evt_" + n, type: "t", status: "retrying", attempts: 1, next_attempt_at: "2099-01-01T00:00:00.000Z", due_after_ms: 3600000 + n * 1000, policy: null}))}"""
+        got = self.with_module(tab, "retry_plan.js", f"(() => {{ const svg = show(m.retryPlan({plan}, 300)[1]).querySelector('svg'); "
+                               f"return [svg.querySelectorAll('a').length, [...svg.querySelectorAll('text')].map((t) => t.textContent)]; }})()")
+        self.assertLessEqual(got[0], 24)
+        self.assertIn("1,000", "".join(got[1]))
+        self.assertTrue(any(t.startswith("+") for t in got[1]), got)
 
     def test_the_routing_of_an_event_is_explained(self):
         rig = self.pipeline()
@@ -200,6 +256,7 @@ class InABrowser(PagesTest):
         event = self.send(rig, "<b>" + "x" * 100, team="<i>acme")
         rig.wait_status(event)
         tab.open(self.base + f"/events?source=any&type={urllib.parse.quote('<b>y')}")
+        tab.sees("No event matches")
         tab.click("summary", "Which endpoints would get an event?")
         tab.click("button", "Explain")
         tab.sees("type <b>y matches <*")
