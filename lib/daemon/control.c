@@ -12,6 +12,7 @@ enum {
     CONTROL_VERSION = 1,
     REQUEST_MAX_BYTES = 1024 * 1024,
     PER_TURN = 16,
+    READS_MAX = 64, /* replies that wait for one sync, with those of its turn */
     /* Requests have this part of a turn, however long its messages took: a turn ends with an
      * fsync, and one request for each of them would be too few. */
     REQUESTS_US = 2000,
@@ -47,6 +48,8 @@ struct control {
     int64_t tag;     /* of the next reply; 0 */
     int64_t *unsent; /* tags of replies that could not be sent */
     int unsent_count;
+    zmsg_t *
+        kept; /* a request that control_read() left for the next turn, or NULL */
     zframe_t
         *current; /* the connection whose request is handled; NULL: it waits */
     zframe_t
@@ -183,6 +186,7 @@ void control_close(struct control *c)
     free(c->ready);
     free(c->unsent);
     zframe_destroy(&c->waiter);
+    zmsg_destroy(&c->kept);
     zsock_destroy(&c->router);
     json_decref(c->later);
     json_decref(c->ended);
@@ -306,7 +310,7 @@ int64_t control_unsent(struct control *c)
 
 bool control_reply_due(const struct control *c)
 {
-    return c->ended;
+    return c->ended || c->kept;
 }
 
 const char *control_actor(const struct control *c)
@@ -556,21 +560,67 @@ static void handle_text(struct control *c, struct bytes text)
     c->act = (struct act){0};
 }
 
-/* One message: [connection, empty, text]; others are dropped. false: none is there. */
-static bool take(struct control *c)
+/* One message: [connection, empty, text]; others are dropped. Takes it over. */
+static void handle_message(struct control *c, zmsg_t *msg)
 {
-    zmsg_t *msg = zmsg_recv(c->router);
     zframe_t *text;
 
-    if (!msg)
-        return false;
     c->current = zmsg_unwrap(msg);
     text = zmsg_first(msg);
     if (zmsg_size(msg) == 1)
         handle_text(c, (struct bytes){zframe_data(text), zframe_size(text)});
     zframe_destroy(&c->current);
     zmsg_destroy(&msg);
+}
+
+/* false: none is there. */
+static bool take(struct control *c)
+{
+    zmsg_t *msg = c->kept ? c->kept : zmsg_recv(c->router);
+
+    c->kept = NULL;
+    if (!msg)
+        return false;
+    handle_message(c, msg);
     return true;
+}
+
+/* Whether it is a request for a command that changes nothing, and replies at once. */
+static bool only_reads(const struct control *c, zmsg_t *msg)
+{
+    zframe_t *text = zmsg_last(msg);
+    json_t *request = json_loadb((const char *)zframe_data(text),
+                                 zframe_size(text), 0, NULL);
+    const char *ask = json_string_value(json_object_get(request, "ask"));
+    void *self;
+    const struct control_command *command = ask ? find(c, ask, &self) : NULL;
+    bool reads = command &&
+                 !(command->spec->flags & (COMMAND_ACTS | COMMAND_LATER));
+
+    json_decref(request);
+    return reads;
+}
+
+bool control_read(struct control *c)
+{
+    zmsg_t *msg;
+
+    if (c->kept || c->ready_count >= READS_MAX)
+        return false;
+    msg = zmsg_recv(c->router);
+    if (msg && !only_reads(c, msg)) {
+        c->kept = msg;
+        msg = NULL;
+    }
+    if (!msg)
+        return false;
+    handle_message(c, msg);
+    return true;
+}
+
+bool control_waits(const struct control *c)
+{
+    return !c->kept && zsock_events(c->router) & ZMQ_POLLIN;
 }
 
 static bool take_some(struct control *c, const struct loop *loop)

@@ -64,12 +64,18 @@ zsock_t *control_socket(struct control *c);
 /* Inside the transaction: handles requests until the turn is spent, and for 2 ms in any case, so that
  * queries do not delay peers that wait for its commit. true: there are more. */
 bool control_work(struct control *c, struct loop *loop);
+/* While a commit is being synced, outside of any transaction: handles one request that only reads.
+ * Its reply leaves after the commit, as it may show what that commit wrote. false: none waits, or the
+ * next one changes something; it waits for control_work(). */
+bool control_read(struct control *c);
+/* Whether a request waits; it need not be one that only reads. */
+bool control_waits(const struct control *c);
 /* The turn was rolled back: its requests get the error "the disk is full", but for those
  * whose effect is not in the database. */
 void control_undo(struct control *c);
 /* After the commit: sends the replies. */
 void control_flush(struct control *c);
-/* A control_reply() waits for the next turn, which should begin at once. */
+/* A control_reply(), or a request, waits for the next turn, which should begin at once. */
 bool control_reply_due(const struct control *c);
 
 /* From inside a control_fn: who asks, as the audit row has it. */

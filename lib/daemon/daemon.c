@@ -551,6 +551,21 @@ static void meanwhile(void *self)
     manager_waits(mono_ms(), d->loop.disk_ms);
 }
 
+/* Between the write and the end of a commit's sync. */
+static bool read_request(void *self)
+{
+    const struct daemon *d = self;
+
+    return control_read(d->control);
+}
+
+static bool requests_wait(void *self)
+{
+    const struct daemon *d = self;
+
+    return control_waits(d->control);
+}
+
 /* In the fallback thread of a process that has nothing else to do there. */
 static void watch_disk(void *self)
 {
@@ -716,6 +731,10 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     d->loop.work = work;
     d->loop.after_commit = after_commit;
     d->loop.meanwhile = meanwhile;
+    if (!plan->meanwhile) { /* that of ingress may run in another thread */
+        d->loop.read = read_request;
+        d->loop.reads_wait = requests_wait;
+    }
     d->loop.during_stall = plan->stands_in     ? meanwhile
                            : manager_watches() ? watch_disk
                                                : NULL;

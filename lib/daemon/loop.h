@@ -36,6 +36,12 @@ struct loop {
      * they are more than `max`, none is written, and the wait is short. May be NULL. */
     int (*more_items)(void *self, zmq_pollitem_t *items, int max);
 
+    /* While the sync of any other commit is under way in a thread: does one bounded piece of work that
+     * only reads rows, and tells nobody before after_commit(). false: there is none. The thread is
+     * only used if reads_wait() is true, or was within the last second. May both be NULL. */
+    bool (*read)(void *self);
+    bool (*reads_wait)(void *self);
+
     /* The same while the loop waits for the disk in any other way (a small commit, the
      * WAL): after about 250 ms, and then about every 20 ms, in a thread of fallback.h. May
      * be NULL. */
@@ -71,6 +77,8 @@ struct loop {
     int watch_count;
     int signal_fd;
     struct fallback *fallback; /* loop.c's */
+    int64_t
+        read_ms; /* loop.c's: mono, when a request last waited for a sync; 0: never */
 };
 
 /* Blocks the signals that the loop takes (TERM, INT, HUP) and ignores SIGPIPE; call it

@@ -39,7 +39,9 @@ struct db {
     struct db_origin *origin;
     bool in_txn, full;
     int changes_at_begin;
-    int commit_rc;            /* of the last COMMIT */
+    int commit_rc; /* of the last COMMIT */
+    /* The WAL that the thread syncs; NULL: it commits, too. */
+    sqlite3_file *syncs;
     struct worker *committer; /* NULL until a commit has run in a thread */
     int wal_pages;
     int wal_held; /* pages, when a reader prevented the restart; else 0 */
@@ -632,10 +634,8 @@ void db_begin(struct db *db)
     db_run(db, db->begin);
 }
 
-static void run_commit(void *arg)
+static void run_commit(struct db *db)
 {
-    struct db *db = arg;
-
     db->commit_rc = SQLITE_FULL;
     if (db->full)
         return;
@@ -673,13 +673,46 @@ gr_rc db_commit(struct db *db)
     return judge_commit(db);
 }
 
+static void run_thread(void *arg)
+{
+    struct db *db = arg;
+
+    if (!db->syncs)
+        run_commit(db);
+    else if (db->syncs->pMethods->xSync(db->syncs, SQLITE_SYNC_NORMAL) !=
+             SQLITE_OK)
+        db->commit_rc = SQLITE_IOERR_FSYNC;
+}
+
+static void begin_thread(struct db *db)
+{
+    if (!db->committer)
+        db->committer = worker_open(run_thread, db);
+    worker_begin(db->committer);
+}
+
 void db_commit_begin(struct db *db)
 {
     assert(db->in_txn);
     db_origin_commits(db->origin);
-    if (!db->committer)
-        db->committer = worker_open(run_commit, db);
-    worker_begin(db->committer);
+    db->syncs = NULL;
+    begin_thread(db);
+}
+
+gr_rc db_commit_write(struct db *db)
+{
+    assert(db->in_txn);
+    db_origin_commits(db->origin);
+    sqlite3_file_control(db->h, "main", SQLITE_FCNTL_JOURNAL_POINTER,
+                         &db->syncs);
+    wal_buffer_defer_sync(db->syncs, true);
+    run_commit(db);
+    wal_buffer_defer_sync(db->syncs, false);
+    if (db->commit_rc != SQLITE_DONE)
+        return judge_commit(db);
+    db->in_txn = false;
+    begin_thread(db);
+    return GR_OK;
 }
 
 int db_commit_fd(const struct db *db)
@@ -696,11 +729,13 @@ gr_rc db_commit_end(struct db *db)
 void db_read_begin(struct db *db)
 {
     assert(!db->in_txn);
+    db->changes_at_begin = sqlite3_total_changes(db->h);
     db_run(db, db->begin_read);
 }
 
 void db_read_end(struct db *db)
 {
+    assert(!db_dirty(db));
     db_run(db, db->commit);
 }
 

@@ -46,8 +46,12 @@ GR_MUST_CHECK gr_rc db_commit(struct db *db);
 /* The same in a thread: begin, do other work that does not use this database, then end,
  * which waits and returns what db_commit() would have returned. */
 void db_commit_begin(struct db *db);
-int db_commit_fd(
-    const struct db *db); /* readable when db_commit_end() will not wait */
+/* The same, but only the sync is done in the thread, and the database may be read meanwhile: it
+ * shows the rows of this transaction, which a power cut may still take back, so nobody may be
+ * told of them before db_commit_end(). GR_AGAIN: as from db_commit(), and no thread has begun. */
+GR_MUST_CHECK gr_rc db_commit_write(struct db *db);
+/* Readable when db_commit_end() will not wait. */
+int db_commit_fd(const struct db *db);
 GR_MUST_CHECK gr_rc db_commit_end(struct db *db);
 /* Makes many reads outside of a turn's transaction one transaction: without it each read
  * takes and releases the file's locks. Writes nothing. */

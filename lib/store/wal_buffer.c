@@ -1,7 +1,6 @@
 /* wal_buffer: a file system layer of SQLite that collects the writes to write-ahead logs. */
 #include "wal_buffer.h"
 #include "alloc.h"
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +11,7 @@ struct wal_buffer {
     sqlite3_file base;
     sqlite3_int64 at; /* where in the file the collected bytes belong */
     int len;
+    bool deferred; /* wal_buffer_defer_sync() */
     char *bytes;
     sqlite3_file
         real[]; /* of SQLite's own layer, which is larger than this type */
@@ -35,8 +35,10 @@ static int flush(struct wal_buffer *b)
 {
     int n = b->len;
 
+    if (!n) /* writes nothing, also not here: another thread may sync */
+        return SQLITE_OK;
     b->len = 0;
-    return n ? real_methods(b)->xWrite(b->real, b->bytes, n, b->at) : SQLITE_OK;
+    return real_methods(b)->xWrite(b->real, b->bytes, n, b->at);
 }
 
 static int on_close(sqlite3_file *f)
@@ -88,9 +90,19 @@ static int on_truncate(sqlite3_file *f, sqlite3_int64 size)
 static int on_sync(sqlite3_file *f, int flags)
 {
     struct wal_buffer *b = buffer_of(f);
+    /* SQLite syncs the header of a log that begins anew before it writes pages behind it, so that pages of
+     * the old log never look like pages of the new one. */
+    bool is_header = b->len && b->at == 0;
     int rc = flush(b);
 
-    return rc ? rc : real_methods(b)->xSync(b->real, flags);
+    if (rc || (b->deferred && !is_header))
+        return rc;
+    return real_methods(b)->xSync(b->real, flags);
+}
+
+void wal_buffer_defer_sync(sqlite3_file *wal, bool on)
+{
+    buffer_of(wal)->deferred = on;
 }
 
 static int on_size(sqlite3_file *f, sqlite3_int64 *size)

@@ -475,15 +475,57 @@ static ssize_t bad_pwrite64(int fd, const void *p, size_t n, off_t at)
     return pwrite(fd, p, n, at);
 }
 
-static int sync_fails;
+/* Syncs of the WAL, and of the file itself; SQLite's calls come to us. */
+static int wal_syncs;
+static bool wal_sync_fails, file_sync_fails;
 
-static int (*wal_sync)(sqlite3_file *, int);
-
-static int bad_sync(sqlite3_file *f, int flags)
+static bool ends_in(const char *text, const char *end)
 {
-    int rc = wal_sync(f, flags);
+    size_t n = strlen(text), m = strlen(end);
 
-    return sync_fails ? SQLITE_IOERR_FSYNC : rc;
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+static int sync_or_fail(int fd, long number)
+{
+    char link[64], at[200];
+    bool fails;
+    ssize_t n;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    n = readlink(link, at, sizeof at - 1);
+    at[n > 0 ? n : 0] = 0;
+    wal_syncs += ends_in(at, "/x.db-wal");
+    fails = (file_sync_fails && ends_in(at, "/x.db")) ||
+            (wal_sync_fails && ends_in(at, "/x.db-wal"));
+    if (!fails)
+        return (int)syscall(number, fd);
+    errno = EIO;
+    return -1;
+}
+
+int fdatasync(int fd)
+{
+    return sync_or_fail(fd, SYS_fdatasync);
+}
+
+int fsync(int fd)
+{
+    return sync_or_fail(fd, SYS_fsync);
+}
+
+/* How a turn may commit. */
+enum commit { HERE, APART, READING };
+
+static gr_rc commit_as(struct db *db, enum commit how)
+{
+    if (how == HERE)
+        return db_commit(db);
+    if (how == APART)
+        db_commit_begin(db);
+    else if (db_commit_write(db) != GR_OK)
+        return GR_AGAIN;
+    return db_commit_end(db);
 }
 
 static void replace_pwrite(void)
@@ -620,41 +662,101 @@ static void any_other_error_ends_the_process(void **state)
     assert_non_null(strstr(said, "a commit failed"));
 }
 
-static void fail_at_fsync(bool apart)
+static void fail_at_fsync(enum commit how)
 {
     struct db *db = db_open(file, &schema);
     stmt *s = inserter(db);
-    static sqlite3_io_methods methods;
-    sqlite3_file *wal = NULL;
 
     db_begin(db);
     insert(db, s, 1, 10);
     if (db_commit(db) != GR_OK)
         _exit(1);
-    sqlite3_file_control(db_handle(db), "main", SQLITE_FCNTL_JOURNAL_POINTER,
-                         &wal);
-    methods = *wal->pMethods;
-    wal_sync = methods.xSync;
-    methods.xSync = bad_sync;
-    wal->pMethods = &methods;
-    sync_fails = 1;
+    wal_sync_fails = true;
     db_begin(db);
     insert(db, s, 1, 10);
-    if (apart)
-        db_commit_begin(db);
-    if ((apart ? db_commit_end(db) : db_commit(db)) == GR_OK)
+    if (commit_as(db, how) == GR_OK)
         _exit(2);
     _exit(3); /* it must not have come back */
 }
 
 static void failing_fsync(void)
 {
-    fail_at_fsync(false);
+    fail_at_fsync(HERE);
 }
 
 static void failing_fsync_apart(void)
 {
-    fail_at_fsync(true);
+    fail_at_fsync(APART);
+}
+
+static void failing_fsync_reading(void)
+{
+    fail_at_fsync(READING);
+}
+
+/* In each way to commit. */
+static void each_commit_with_rows_is_synced_once(void **state)
+{
+    struct db *db = db_open(file, &schema);
+    stmt *s = inserter(db);
+
+    (void)state;
+    db_begin(db);
+    insert(db, s, 1, 10);
+    assert_int_equal(db_commit(db), GR_OK);
+    wal_syncs = 0;
+    for (int i = 1; i < 30; i++) {
+        db_begin(db);
+        assert_int_equal(commit_as(db, i % 2), GR_OK); /* without rows */
+        db_begin(db);
+        insert(db, s, 1, 10);
+        assert_int_equal(commit_as(db, i % 3), GR_OK);
+        assert_int_equal(wal_syncs, i);
+    }
+    db_close(db);
+}
+
+/* Pages of the old log, behind the new header, must not look like new ones. */
+static void the_header_of_a_new_log_is_synced_before_its_pages(void **state)
+{
+    struct db *db = db_open(file, &schema);
+    stmt *s = inserter(db);
+
+    (void)state;
+    db_begin(db);
+    insert(db, s, 100, 1000);
+    assert_int_equal(db_commit(db), GR_OK);
+    db_exec(db, "PRAGMA wal_checkpoint(RESTART)");
+    db_begin(db);
+    insert(db, s, 1, 10);
+    wal_syncs = 0;
+    assert_int_equal(db_commit_write(db), GR_OK);
+    assert_int_equal(db_commit_end(db), GR_OK);
+    assert_int_equal(wal_syncs, 2);
+    db_close(db);
+}
+
+static void a_full_disk_is_known_before_the_sync(void **state)
+{
+    struct db *db = db_open(file, &schema);
+    stmt *s = inserter(db);
+
+    (void)state;
+    db_begin(db);
+    insert(db, s, 1, 10);
+    assert_int_equal(db_commit(db), GR_OK);
+    db_exec(db, "PRAGMA max_page_count = 1");
+    db_begin(db);
+    insert(db, s, 1000, 900);
+    assert_true(db_full(db));
+    assert_int_equal(db_commit_write(db), GR_AGAIN);
+    db_exec(db, "PRAGMA max_page_count = 100000");
+    db_begin(db);
+    insert(db, s, 1, 10);
+    assert_int_equal(db_commit_write(db), GR_OK);
+    assert_int_equal(db_commit_end(db), GR_OK);
+    assert_int_equal(number(db, "SELECT count(*) FROM t"), 2);
+    db_close(db);
 }
 
 static void a_commit_whose_fsync_fails_ends_the_process(void **state)
@@ -667,36 +769,11 @@ static void a_commit_whose_fsync_fails_ends_the_process(void **state)
     assert_non_null(strstr(said, "No accepted event is lost"));
     assert_int_equal(ends_with(failing_fsync_apart, said), EXIT_STORAGE);
     assert_non_null(strstr(said, "a commit failed"));
+    assert_int_equal(ends_with(failing_fsync_reading, said), EXIT_STORAGE);
+    assert_non_null(strstr(said, "a commit failed"));
     db = db_open(file, &schema); /* neither done nor undone */
-    assert_in_range(number(db, "SELECT count(*) FROM t"), 2, 4);
+    assert_in_range(number(db, "SELECT count(*) FROM t"), 3, 6);
     db_close(db);
-}
-
-/* Those of the file itself, not of its WAL; SQLite's calls come to us. */
-static bool file_sync_fails;
-
-static int sync_or_fail(int fd, long number)
-{
-    char link[64], at[200];
-    ssize_t n;
-
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    n = readlink(link, at, sizeof at - 1);
-    at[n > 0 ? n : 0] = 0;
-    if (!file_sync_fails || n < 5 || strcmp(at + n - 5, "/x.db") != 0)
-        return (int)syscall(number, fd);
-    errno = EIO;
-    return -1;
-}
-
-int fdatasync(int fd)
-{
-    return sync_or_fail(fd, SYS_fdatasync);
-}
-
-int fsync(int fd)
-{
-    return sync_or_fail(fd, SYS_fsync);
 }
 
 static volatile sig_atomic_t was_refused;
@@ -1191,6 +1268,9 @@ int main(void)
         T(a_transaction_larger_than_the_cache_is_whole),
         T(any_other_error_ends_the_process),
         T(a_commit_whose_fsync_fails_ends_the_process),
+        T(each_commit_with_rows_is_synced_once),
+        T(the_header_of_a_new_log_is_synced_before_its_pages),
+        T(a_full_disk_is_known_before_the_sync),
         T(a_failing_checkpoint_is_logged),
         T(a_checkpoint_whose_fsync_fails_ends_the_process),
         T(a_wal_that_is_found_is_copied_before_anything_is_written),

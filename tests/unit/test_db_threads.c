@@ -183,6 +183,42 @@ static void a_commit_in_a_thread_is_whole_at_its_end(void **state)
     assert_int_equal(system(rm), 0);
 }
 
+/* Each sync in the thread, while we read what is being synced. */
+static void rows_are_read_while_they_are_synced(void **state)
+{
+    char dir[64] = "/tmp/dbt-XXXXXX", file[100], rm[100];
+    struct db *db;
+    stmt *s, *count;
+    int64_t rows = 0;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    log_open("test", LEVEL_ERROR, false);
+    snprintf(file, sizeof file, "%s/x.db", dir);
+    db = db_open(file, &schema);
+    s = db_prepare(db, "INSERT INTO t(pad) VALUES(zeroblob(1000))");
+    count = db_prepare(db, "SELECT count(*) FROM t");
+    for (int turn = 0; turn < 300; turn++) {
+        struct pollfd ended = {.events = POLLIN};
+
+        db_begin(db);
+        for (int i = 0; i < 50; i++, rows++)
+            db_run(db, s);
+        assert_int_equal(db_commit_write(db), GR_OK);
+        ended.fd = db_commit_fd(db);
+        db_read_begin(db);
+        do
+            assert_int_equal(db_number(db, count, 0), rows);
+        while (turn % 2 && poll(&ended, 1, 0) == 0);
+        db_read_end(db);
+        assert_int_equal(db_commit_end(db), GR_OK);
+        db_tidy(db);
+    }
+    db_close(db);
+    snprintf(rm, sizeof rm, "rm -rf %s", dir);
+    assert_int_equal(system(rm), 0);
+}
+
 /* Open and close at once, so that the thread meets every moment of it. */
 static void a_thread_that_has_hardly_begun_is_stopped(void **state)
 {
@@ -205,6 +241,7 @@ int main(void)
         cmocka_unit_test(a_reader_does_not_delay_writers),
         cmocka_unit_test(the_wal_is_copied_back_beside_the_writer),
         cmocka_unit_test(a_commit_in_a_thread_is_whole_at_its_end),
+        cmocka_unit_test(rows_are_read_while_they_are_synced),
         cmocka_unit_test(a_thread_that_has_hardly_begun_is_stopped),
     };
 
