@@ -156,7 +156,7 @@ static void open_key(struct bench *b)
     bool fresh;
 
     b->secret = gr_strdup("b25lIGtleSBvZiB0d2VudHktZm91ciBieXRlcw==");
-    if (keypair_needed(&b->source)) {
+    if (sample_needs_key(&b->source)) {
         b->private_key = keypair_open(&b->source, NULL, &fresh, why);
         buf_init(&half, 10000);
         if (keypair_public(&b->source, b->private_key, &half) != GR_OK)

@@ -12,14 +12,6 @@
 
 enum { RSA_BITS = 2048, PUBLIC_MAX_BYTES = 4096 };
 
-bool keypair_needed(const struct source *source)
-{
-    enum scheme s = source->verify.scheme;
-
-    return s == SCHEME_ED25519 || s == SCHEME_ECDSA_P256 ||
-           s == SCHEME_RSA_SHA256;
-}
-
 static EVP_PKEY *read_key(FILE *in, const struct source *source,
                           const char *path, char why[200])
 {

@@ -6,8 +6,6 @@
 #include "settings.h"
 #include <openssl/types.h>
 
-/* Whether the source's requests are signed with a private key. */
-bool keypair_needed(const struct source *source);
 /* Reads the private key in `path`; if there is no such file, makes a pair and stores its private
  * half there (mode 0600). `path` NULL: makes a pair and does not store it. *fresh: a pair was
  * made. The caller's. NULL: the reason is in `why`. */

@@ -14,7 +14,6 @@
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 enum {
     RESPONSE_TEXT_MAX_BYTES = 64 * 1024,
@@ -35,35 +34,6 @@ struct sending {
     json_t *results; /* for --json */
     int64_t accepted, refused;
 };
-
-static void make_uuid(char out[37])
-{
-    unsigned char b[16];
-
-    if (getrandom(b, sizeof b, 0) != sizeof b)
-        die(EXIT_UNAVAILABLE, "cannot get random bytes");
-    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
-    b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
-    snprintf(out, 37,
-             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
-             "%02x%02x%02x%02x%02x%02x",
-             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10],
-             b[11], b[12], b[13], b[14], b[15]);
-}
-
-/* The URL of ingress from this machine: 127.0.0.1 if it listens at any address. */
-static char *ingress_url(const struct settings *s, const char *path)
-{
-    const char *host = s->ingress.host;
-
-    if (!*host || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "*") == 0)
-        host = "127.0.0.1";
-    if (strcmp(host, "::") == 0 || strcmp(host, "[::]") == 0)
-        host = "::1";
-    return gr_printf(strchr(host, ':') && *host != '[' ? "http://[%s]:%d/%s"
-                                                       : "http://%s:%d/%s",
-                     host, s->ingress.port, path);
-}
 
 /* Whether the event has the type and workspace of the options. false: the error was printed. */
 static bool is_as_asked(const struct sending *s,
@@ -213,13 +183,13 @@ static void take_response(struct sending *s, const struct event_sample *sample,
 /* Sends one event. Returns -1 to continue, else the exit code. */
 static int send_one(struct sending *s)
 {
-    char uuid[37], why[200], curl_why[CURL_ERROR_SIZE];
+    char uuid[SAMPLE_UUID_BYTES + 1], why[200], curl_why[CURL_ERROR_SIZE];
     struct event_sample sample;
     struct buf response;
     long status;
     int code = -1;
 
-    make_uuid(uuid);
+    sample_uuid(uuid, (struct bytes){0});
     s->options.uuid = uuid;
     s->options.now_ms = now_ms();
     s->options.n++;
@@ -267,7 +237,7 @@ static bool find_source(struct ctl *c, const struct source **source)
         conf_near_try(&near, json_string_value(known));
     }
     if (producer) {
-        url = ingress_url(c->settings, "v1/events");
+        url = sample_url(c->settings, "v1/events");
         complain(EXIT_REFUSED,
                  "%s is a producer: publish with its token instead:", name);
         fprintf(stderr,
@@ -294,7 +264,7 @@ static bool open_key(struct sending *s)
     char why[200];
     bool fresh;
 
-    if (!keypair_needed(s->source)) {
+    if (!sample_needs_key(s->source)) {
         if (path)
             complain(EXIT_USAGE,
                      "source %s signs with its secret: remove --private-key",
@@ -353,14 +323,14 @@ int run_send(struct ctl *c)
     if (!open_key(&s)) {
         free(body);
         return parsed_value(&c->parsed, "--private-key") &&
-                       !keypair_needed(s.source)
+                       !sample_needs_key(s.source)
                    ? EXIT_USAGE
                    : EXIT_REFUSED;
     }
     s.options.type = parsed_value(&c->parsed, "--type");
     s.options.workspace = parsed_value(&c->parsed, "--workspace");
     path = gr_printf("in/%s", s.source->name);
-    s.url = ingress_url(c->settings, path);
+    s.url = sample_url(c->settings, path);
     free(path);
     s.results = json_array();
     curl_global_init(CURL_GLOBAL_DEFAULT);

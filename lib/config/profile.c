@@ -9,7 +9,7 @@
 #include <strings.h>
 
 struct profile {
-    char *name, *title, *secret, *failure, *notes;
+    char *name, *title, *secret, *setup, *failure, *notes;
     struct verify verify; /* unset: grapnel.yaml must have it */
     struct expr id, delivery_id, type, action, workspace, mode;
     struct dedupe dedupe;
@@ -41,6 +41,7 @@ static const struct conf_key profile_keys[] = {
     KEY(string, profile, name, "name", NULL, NULL),
     KEY(string, profile, title, "title", NULL, NULL),
     KEY(string, profile, secret, "secret", NULL, NULL),
+    KEY(string, profile, setup, "setup", NULL, NULL),
     KEY(string, profile, failure, "failure", NULL, NULL),
     KEY(string, profile, notes, "notes", NULL, NULL),
     KEY(map, profile, verify, "verify", NULL, NULL, .section = &settings_verify,
@@ -146,6 +147,7 @@ struct profile_words profile_words(const struct profile *p)
         .name = p->name,
         .title = or_empty(p->title),
         .secret = or_empty(p->secret),
+        .setup = or_empty(p->setup),
         .failure = or_empty(p->failure),
         .notes = or_empty(p->notes),
         .example_type = p->example.type,

@@ -25,7 +25,7 @@ const struct source *profile_source(const struct profile *p);
 /* Its texts, for documents. All are borrowed. */
 struct profile_words {
     const char *name;
-    const char *title, *secret, *failure,
+    const char *title, *secret, *setup, *failure,
         *notes; /* "" where the profile has no text */
     const char *example_type, *example_body; /* NULL: none */
     const char *example_workspace;           /* NULL: any */

@@ -13,6 +13,8 @@ static const char *const schemes[] = {
     [SCHEME_SHARED_TOKEN] = "a token",
 };
 
+enum { DESCRIPTION_MAX_BYTES = 64 * 1024 };
+
 static void put_code(struct buf *out, const char *text)
 {
     buf_printf(out, "`%s`", text);
@@ -177,10 +179,9 @@ static void put_fields(struct buf *out, const struct source *s)
     else
         put_expr(out, &s->id);
     if (s->delivery_id.kind != EXPR_NONE) {
-        buf_puts(
-            out,
-            "\n- **delivery id** (`grapnel trace` finds the event by it): ");
+        buf_puts(out, "\n- **delivery id**: ");
         put_expr(out, &s->delivery_id);
+        buf_puts(out, "; `grapnel trace` finds the event by it");
     }
     buf_puts(out, "\n- **type**: ");
     put_expr(out, &s->type);
@@ -205,6 +206,42 @@ static void put_fields(struct buf *out, const struct source *s)
     put_replays(out, s);
 }
 
+/* One line for each: "- **name**: text". */
+static void put_facts(struct buf *out, const struct source *s)
+{
+    buf_puts(out, "- **verified**: ");
+    put_verified(out, &s->verify);
+    buf_puts(out, "\n");
+    put_fields(out, s);
+    if (s->forward_headers.count)
+        buf_puts(out, "- **forwarded to endpoints**: ");
+    for (size_t i = 0; i < s->forward_headers.count; i++) {
+        buf_puts(out, i ? ", " : "");
+        put_code(out, s->forward_headers.items[i]);
+    }
+    if (s->forward_headers.count)
+        buf_puts(out, "\n");
+}
+
+void source_describe(const struct source *s, profile_line *line, void *self)
+{
+    static const char before[] = "- **", between[] = "**: ";
+    struct buf all;
+    char *at, *end, *text;
+
+    buf_init(&all, DESCRIPTION_MAX_BYTES);
+    put_facts(&all, s);
+    for (at = all.failed ? NULL : all.data; at && *at; at = end + 1) {
+        end = strchr(at, '\n');
+        *end = 0;
+        at += strlen(before);
+        text = strstr(at, between);
+        *text = 0;
+        line(self, at, text + strlen(between));
+    }
+    buf_fini(&all);
+}
+
 void profile_describe(const struct profile *p, struct buf *out)
 {
     struct profile_words w = profile_words(p);
@@ -213,19 +250,9 @@ void profile_describe(const struct profile *p, struct buf *out)
     buf_printf(out, "## %s\n\n%s.\n\n", w.name, w.title);
     if (!profile_is_custom(p)) {
         put_snippet(out, w.name, &s->verify);
+        put_line(out, "at the provider", w.setup);
         put_line(out, "secrets", w.secret);
-        buf_puts(out, "- **verified**: ");
-        put_verified(out, &s->verify);
-        buf_puts(out, "\n");
-        put_fields(out, s);
-        if (s->forward_headers.count)
-            buf_puts(out, "- **forwarded to endpoints**: ");
-        for (size_t i = 0; i < s->forward_headers.count; i++) {
-            buf_puts(out, i ? ", " : "");
-            put_code(out, s->forward_headers.items[i]);
-        }
-        if (s->forward_headers.count)
-            buf_puts(out, "\n");
+        put_facts(out, s);
     }
     put_line(out, "after a response that is not 2xx", w.failure);
     put_line(out, "note", w.notes);

@@ -74,7 +74,7 @@ static void open_trial(const char *provider)
     bool fresh;
 
     buf_init(&secret, 10000);
-    if (keypair_needed(probe)) {
+    if (sample_needs_key(probe)) {
         t->key = keypair_open(probe, NULL, &fresh, why);
         fuzz_check(keypair_public(probe, t->key, &secret) == GR_OK);
     } else {

@@ -52,7 +52,7 @@ static void open_trial(struct trial *t, const char *provider)
     bool fresh;
 
     *t = (struct trial){.provider = provider, .now_ms = NOW_MS};
-    if (keypair_needed(probe)) {
+    if (sample_needs_key(probe)) {
         EVP_PKEY *other = keypair_open(probe, NULL, &fresh, why);
 
         t->key = keypair_open(probe, NULL, &fresh, why);

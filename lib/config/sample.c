@@ -5,11 +5,13 @@
 #include "conf.h"
 #include "headers.h"
 #include "profile.h"
+#include "sha256.h"
 #include "signature.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 struct sample_making {
     struct event_sample *s;
@@ -161,29 +163,34 @@ static void put_type(struct sample_making *m)
     free(event);
 }
 
+static const char *made_by(const struct sample_options *w)
+{
+    return w->made_by ? w->made_by : "grapnel send";
+}
+
 /* The rest of a body as the provider makes it. */
 static json_t *new_doc(const struct source *source,
                        const struct sample_options *w)
 {
-    json_t *data = json_pack("{s:s, s:s, s:I}", "id", w->uuid, "name",
-                             "Made by grapnel send", "sequence_id",
-                             (json_int_t)w->n);
+    json_t *name = json_sprintf("Made by %s", made_by(w));
+    json_t *data = json_pack("{s:s, s:O, s:I}", "id", w->uuid, "name", name,
+                             "sequence_id", (json_int_t)w->n);
 
     const char *text = profile_words(source->profile).example_body;
     json_t *doc = text ? json_loads(text, 0, NULL) : json_object();
 
     if (!is_plane(source)) {
-        json_object_set(doc, "data", data);
-        json_decref(data);
+        json_object_set_new(doc, "data", data);
+        json_decref(name);
         return doc;
     }
     json_decref(doc);
-    return json_pack(
-        "{s:s, s:s, s:s, s:s, s:o, s:{s:{s:s, s:s}, s:s, s:s}}", "event", "",
-        "action", "", "webhook_id", "7c9e6679-7425-40de-944b-e07fc1f90ae7",
-        "workspace_id", "", "data", data, "activity", "actor", "id",
-        "16fd2706-8baf-433b-82eb-8c7fada847da", "display_name", "grapnel",
-        "field", "name", "new_value", "Made by grapnel send");
+    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:{s:{s:s, s:s}, s:s, s:o}}",
+                     "event", "", "action", "", "webhook_id",
+                     "7c9e6679-7425-40de-944b-e07fc1f90ae7", "workspace_id", "",
+                     "data", data, "activity", "actor", "id",
+                     "16fd2706-8baf-433b-82eb-8c7fada847da", "display_name",
+                     "grapnel", "field", "name", "new_value", name);
 }
 
 static gr_rc put_body(struct sample_making *m)
@@ -191,7 +198,7 @@ static gr_rc put_body(struct sample_making *m)
     char *text;
 
     if (m->form) {
-        put_pair(&m->s->body, "made_by", "grapnel send");
+        put_pair(&m->s->body, "made_by", made_by(m->w));
     } else if (!m->doc) {
         buf_put(&m->s->body, m->w->given.p, m->w->given.n);
     } else {
@@ -467,4 +474,44 @@ void sample_fini(struct event_sample *s)
     buf_fini(&s->headers);
     buf_fini(&s->body);
     buf_fini(&s->query);
+}
+
+/* ---- where it goes ---- */
+
+bool sample_needs_key(const struct source *source)
+{
+    enum scheme s = source->verify.scheme;
+
+    return s == SCHEME_ED25519 || s == SCHEME_ECDSA_P256 ||
+           s == SCHEME_RSA_SHA256;
+}
+
+char *sample_url(const struct settings *s, const char *path)
+{
+    const char *host = s->ingress.host;
+
+    if (!*host || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "*") == 0)
+        host = "127.0.0.1";
+    if (strcmp(host, "::") == 0 || strcmp(host, "[::]") == 0)
+        host = "::1";
+    return gr_printf(strchr(host, ':') && *host != '[' ? "http://[%s]:%d/%s"
+                                                       : "http://%s:%d/%s",
+                     host, s->ingress.port, path);
+}
+
+void sample_uuid(char out[SAMPLE_UUID_BYTES + 1], struct bytes of)
+{
+    uint8_t b[SHA256_BYTES];
+
+    if (of.n)
+        sha256(of, b);
+    else if (getrandom(b, sizeof b, 0) != sizeof b)
+        die(EXIT_UNAVAILABLE, "cannot get random bytes");
+    b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
+    b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
+    snprintf(out, SAMPLE_UUID_BYTES + 1,
+             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
+             "%02x%02x%02x%02x%02x%02x",
+             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10],
+             b[11], b[12], b[13], b[14], b[15]);
 }
