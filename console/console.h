@@ -65,6 +65,8 @@ struct tests {
     char id[40];
 };
 
+struct source_tests;
+
 struct console {
     struct daemon daemon;
     struct store store;
@@ -81,6 +83,7 @@ struct console {
     struct active_list active;
     LIST_HEAD(, silence) silences;
     struct tests tests;
+    struct source_tests *source_tests;
     struct ulid ids;
     zsock_t *dlqd; /* DEALER to its control socket */
     int64_t
@@ -148,6 +151,22 @@ void dead_letter_alerts_due(
     struct console *c); /* at an evaluation: ask dlqd, if a rule needs it */
 void dead_letter_alerts_work(struct console *c);
 void dead_letter_alerts_flush(struct console *c);
+
+/* sources.c: what is known about sources and producers */
+json_t *sources_list(void *self, json_t *args, char why[200]);
+json_t *sources_read(void *self, json_t *args, char why[200]);
+
+/* source_test.c: a test event of a source, sent to ingress over HTTP. A crash forgets those that have not
+ * ended; ingress may have accepted them. */
+struct source_tests *source_tests_open(void);    /* after notify_open() */
+void source_tests_close(struct source_tests *t); /* before notify_close() */
+json_t *source_test_ask(void *self, json_t *args, char why[200]);
+/* Why no test of this source can be sent (static); NULL: it can. */
+const char *source_test_refusal(const struct source *source);
+/* Inside the transaction: replies to those that have ended. */
+void source_tests_work(struct console *c);
+/* After the commit: sends those that were asked for, and goes on with the others. */
+void source_tests_flush(struct console *c);
 
 /* slo.c: the unit of gauges that are ratios or quantiles: parts of this many */
 enum { SLO_PER = 1000000 };

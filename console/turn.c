@@ -42,6 +42,7 @@ void console_open(void *self)
     c->series = series_store_open(path, c->daemon.started_ms);
     free(path);
     c->notify = notify_open();
+    c->source_tests = source_tests_open();
     LIST_INIT(&c->active);
     LIST_INIT(&c->silences);
     alerts_load(c);
@@ -126,6 +127,7 @@ int console_work(void *self)
     ms = loop_sooner(ms, audit_heads_work(c)); /* before it is sent */
     ms = loop_sooner(ms, silences_work(c));
     ms = loop_sooner(ms, notifications_work(c));
+    source_tests_work(c);
     ms = loop_sooner(ms, series_store_work(c->series, c->collector,
                                            c->daemon.loop.now_ms, now));
     ms = loop_sooner(ms, alert_events_work(c->alert_events));
@@ -139,6 +141,7 @@ void console_after_commit(void *self)
 
     dead_letter_alerts_flush(c);
     notifications_flush(c);
+    source_tests_flush(c);
     alert_events_flush(c->alert_events);
 }
 
@@ -181,6 +184,7 @@ void console_close(void *self)
     dead_letter_alerts_close(c);
     alert_events_close(c->alert_events);
     audit_heads_close(c->heads);
+    source_tests_close(c->source_tests);
     notify_close(c->notify);
     tests_fini(&c->tests);
     alerts_close(c);

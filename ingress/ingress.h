@@ -8,6 +8,7 @@
 #include "daemon.h"
 #include "http.h"
 #include "intake_rate.h"
+#include "last_events.h"
 #include "rejects.h"
 #include "request_intake.h"
 
@@ -24,6 +25,7 @@ struct ingress {
     int64_t rate_said_ms; /* mono: last log line about it; 0: none */
     struct admission admission;
     struct rejects rejects;
+    struct last_events last_events;
     struct event_types *event_types;
     int64_t stall_ms;    /* a write that takes so long stalls */
     int64_t stalled_ms;  /* mono: a write has not ended since; 0: no stall */

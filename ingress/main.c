@@ -52,6 +52,15 @@ static const struct metric_family families[FAMILY_COUNT + 1] = {
                          .unit = "events",
                          .help = "accepted events, by source",
                          .labels = {"source"}},
+    [FAMILY_LAST] = {.name = "grapnel_ingress_source_last_event_seconds",
+                     .kind = METRIC_GAUGE,
+                     .unit = "seconds",
+                     .help = "time of the last accepted event, in seconds "
+                             "since 1970, by source. After a start, sources "
+                             "are missing whose last event is not among the "
+                             "2000 newest",
+                     .labels = {"source"},
+                     .per = 1000},
     [FAMILY_OLDEST] = {.name = "grapnel_ingress_backlog_oldest_seconds",
                        .kind = METRIC_GAUGE,
                        .unit = "seconds",

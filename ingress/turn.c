@@ -51,6 +51,7 @@ void ingress_open(void *self)
     archive_open(&g->archive);
     reject_store_open(&g->rejects.store, g->daemon.db);
     intake_open(&g->intake);
+    last_events_open(&g->last_events, g->daemon.db);
     g->event_types = event_types_open(g);
     set_bounds(g, s);
     g->http = http_open(s->ingress.host, s->ingress.port, &g->bounds,
@@ -78,11 +79,23 @@ static void publish(struct ingress *g)
     g->counts[COUNT_FREE_BYTES] = g->archive.space.free_bytes;
 }
 
+static bool is_configured(const struct ingress *g, const char *name)
+{
+    const struct settings *s = g->daemon.settings;
+
+    return settings_source(s, name) || settings_producer(s, name);
+}
+
 /* Once per metrics.interval, because it reads a row. */
 void ingress_measure(void *self)
 {
     struct ingress *g = self;
 
+    for (size_t i = 0; i < g->last_events.count; i++)
+        if (is_configured(g, g->last_events.all[i].source))
+            series_set(METRIC_SERIES(g->daemon.metrics, FAMILY_LAST,
+                                     g->last_events.all[i].source),
+                       g->last_events.all[i].at_ms);
     g->counts[COUNT_REPLAYED] = g->archive.replayed;
     series_set(METRIC_SERIES(g->daemon.metrics, FAMILY_OLDEST, NULL),
                archive_oldest_ms(&g->archive));
@@ -284,6 +297,7 @@ void ingress_close(void *self)
     http_run(g->http, now_ms(), mono_ms());
     http_close(g->http);
     rejects_fini(&g->rejects);
+    last_events_fini(&g->last_events);
     event_types_close(g->event_types);
     archive_close(&g->archive);
     admission_fini(&g->admission);

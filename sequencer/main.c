@@ -210,6 +210,11 @@ static const struct metric_family families[] = {
                                 "without a limit. 0: deliveries are attempted",
                         .labels = {"endpoint"},
                         .per = 1000},
+    [FAMILY_DUPLICATES] = {.name = "grapnel_source_duplicates_total",
+                           .kind = METRIC_COUNTER,
+                           .unit = "events",
+                           .help = "suppressed duplicates, by source",
+                           .labels = {"source"}},
     {0},
 };
 

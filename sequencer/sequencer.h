@@ -69,6 +69,7 @@ enum sequencer_family {
     FAMILY_FAILING,
     FAMILY_HELD,
     FAMILY_WAITING,
+    FAMILY_DUPLICATES, /* by source */
 };
 
 struct sequencer {

@@ -42,6 +42,9 @@ function make(element, props, children) {
 export const h = (tag, props, ...children) => make(document.createElement(tag), props, children);
 export const s = (tag, props, ...children) => make(document.createElementNS(SVG, tag), props, children);
 
+// Text in which code is between backticks.
+export const prose = (text) => String(text).split("`").map((part, i) => (i % 2 ? h("code", null, part) : part));
+
 export function replace(element, ...children) {
   element.replaceChildren();
   return add(element, ...children);

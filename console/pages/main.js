@@ -14,6 +14,8 @@ import * as deadLetters from "./page_dead_letters.js";
 import * as deadLetter from "./page_dead_letter.js";
 import * as workspaces from "./page_workspaces.js";
 import * as workspace from "./page_workspace.js";
+import * as sources from "./page_sources.js";
+import * as source from "./page_source.js";
 import * as rejects from "./page_rejects.js";
 import * as alerts from "./page_alerts.js";
 import * as jobs from "./page_jobs.js";
@@ -34,6 +36,8 @@ route("/dead-letters", deadLetters);
 route("/dead-letters/:id", deadLetter);
 route("/workspaces", workspaces);
 route("/workspaces/:workspace", workspace);
+route("/sources", sources);
+route("/sources/:name", source);
 route("/rejects", rejects);
 route("/rejects/:id", rejects);
 route("/alerts", alerts);
@@ -45,7 +49,7 @@ route("/tokens", tokens);
 
 const NAV = [["/", "Overview", overview], ["/events", "Events", events],
   ["/dead-letters", "Dead letters", deadLetters], ["/endpoints", "Endpoints", endpoints],
-  ["/workspaces", "Workspaces", workspaces], ["/rejects", "Refused requests", rejects], ["/alerts", "Alerts", alerts],
+  ["/workspaces", "Workspaces", workspaces], ["/sources", "Sources", sources], ["/rejects", "Refused requests", rejects], ["/alerts", "Alerts", alerts],
   ["/jobs", "Jobs", jobs], ["/system", "System", system], ["/audit", "Audit", audit], ["/tokens", "Tokens", tokens]];
 
 // `needs`: what one must be permitted to do. `tenant`: also for the token of a workspace.

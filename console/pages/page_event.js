@@ -125,7 +125,7 @@ export function show(place, context) {
     const deliveries = e.deliveries || [];
     return h("div", { class: "stack" },
       h("div", { class: "head" }, h("div", { class: "grow" }, h("p", { class: "crumb" }, h("a", { href: "/events" }, t`Events`)),
-        h("h1", null, e.type || t`Event`)), e.status && badge(e.status),
+        h("h1", null, e.type || t`Event`)), !inPortal() && e.timeline?.[0]?.what.startsWith("a test of the console") && badge("test event", "info"), e.status && badge(e.status),
       e.status === "duplicate" && may("delivery") && h("button", { onclick: release }, "Release…"),
       may("resend") && h("button", { onclick: () => resend() }, t`Send again…`), curl(path)),
       e.unreachable?.length > 0 && h("p", { class: "note warn" }, inPortal() ? t`A part is missing at the moment.` : `A part is missing: ${e.unreachable.join(", ")} did not respond.`),

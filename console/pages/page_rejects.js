@@ -20,7 +20,7 @@ function one(place, context) {
     h("div", { class: "head" }, h("div", { class: "grow" }, h("p", { class: "crumb" }, h("a", { href: "/rejects" }, "Refused requests")), h("h1", null, words(r.reason))), badge(r.status, "bad"), curl(at("rejects", id))),
     h("section", { class: "card" }, h("dl", { class: "facts" }, [
       ["Id", [h("span", { class: "mono" }, r.id), copy(r.id, null, "the id")]], ["Refused", time(r.at, { exact: true })], ["Reason", words(r.reason)],
-      ["Source", r.source || "the path names no configured source"], ["Request", h("span", { class: "mono" }, `${r.method} ${r.path}`)], ["From", r.remote],
+      ["Source", r.source ? h("a", { href: at("sources", r.source) }, r.source) : "the path names no configured source"], ["Request", h("span", { class: "mono" }, `${r.method} ${r.path}`)], ["From", r.remote],
       r.delivery_id && ["Provider's delivery", h("span", { class: "mono" }, r.delivery_id)], ["Body", bytes(r.body_bytes)], ["Process", r.process],
     ].filter(Boolean).map(([n, v]) => [h("dt", null, n), h("dd", null, v)]))),
     h("section", { class: "card" }, h("h2", null, "Headers, without secrets"), h("pre", { class: "block", tabindex: "0" }, r.headers.map(([n, v]) => `${n}: ${v}`).join("\n"))),
@@ -43,7 +43,7 @@ export function show(place, context) {
       { head: "Refused", cell: (r) => time(r.at) },
       { head: "Reason", cell: (r) => (r.id ? h("a", { href: at("rejects", r.id) }, words(r.reason)) : words(r.reason)) },
       { head: "Status", cell: (r) => badge(r.status, r.status < 500 ? "warn" : "bad") },
-      { head: "Source", cell: (r) => h("span", { class: "clip", title: r.source }, r.source || "unknown") },
+      { head: "Source", cell: (r) => (r.source ? h("a", { class: "clip", href: at("sources", r.source), title: r.source }, r.source) : "unknown") },
       { head: "From", wide: true, cell: (r) => r.remote },
       { head: "Request", wide: true, cell: (r) => h("span", { class: "clip mono", title: r.path }, `${r.method} ${r.path}`) },
       { head: "Body", number: true, wide: true, cell: (r) => bytes(r.body_bytes) },

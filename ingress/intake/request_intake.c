@@ -100,6 +100,7 @@ static void responded(void *self, const struct request *r, enum response a)
         g->counts[COUNT_ACCEPTED] += r->event_count;
         series_add(METRIC_SERIES(g->daemon.metrics, FAMILY_ACCEPTED, r->source),
                    r->event_count);
+        last_events_note(&g->last_events, r->source, r->received_ms);
         g->counts[COUNT_ACCEPTED_BYTES] += (int64_t)r->body.len;
         if (!r->lines && log_has_capacity(LEVEL_INFO))
             log_event(g, r);

@@ -13,6 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The console has made it (console/source_test.c). */
+static bool is_test(const struct archived *row)
+{
+    static const char agent[] = "grapnel-test/";
+    struct bytes value;
+
+    return headers_get(row->headers, "User-Agent", &value, NULL) &&
+           value.n > strlen(agent) &&
+           memcmp(value.p, agent, strlen(agent)) == 0;
+}
+
 /* The sender, and by which scheme it was verified. */
 static char *received_text(struct archive *a, const struct archived *row)
 {
@@ -25,8 +36,9 @@ static char *received_text(struct archive *a, const struct archived *row)
         return gr_printf("made of row %s by relay %s (%lld bytes)", row->remote,
                          row->source, (long long)row->body_bytes);
     return gr_printf(
-        "received from %s by %s %s (%lld bytes), verified by %s, %s %lld",
-        row->remote, producer ? "producer" : "source", row->source,
+        "%sreceived from %s by %s %s (%lld bytes), verified by %s, %s %lld",
+        is_test(row) ? "a test of the console, " : "", row->remote,
+        producer ? "producer" : "source", row->source,
         (long long)row->body_bytes,
         source     ? settings_scheme_name(source->verify.scheme)
         : producer ? "its bearer token"

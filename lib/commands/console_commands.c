@@ -1,4 +1,5 @@
 /* console_commands: what the console answers. */
+#include "bounds.h"
 #include "commands.h"
 #include "series_kinds.h"
 #include "tables.h"
@@ -191,6 +192,121 @@ const struct command_spec command_series = {
     .routes = {{"GET", "/series"}},
 };
 
+/* ---- sources ---- */
+
+static const char *const source_kinds[] = {"source", "producer", NULL};
+static const struct value reason_fields[] = {
+    TEXT("reason", "why they were refused, such as `signature_mismatch`"),
+    INTEGER("count", "how many"),
+    {0}};
+static const struct value reason_value = OBJECT("reason", reason_fields, "");
+#define SOURCE_FIELDS                                                          \
+    TEXT("name", "its name in the configuration"),                             \
+        CHOICE("kind", source_kinds,                                           \
+               "`source`: a provider sends to it; `producer`: a service of "   \
+               "yours publishes events"),                                      \
+        TEXT("provider",                                                       \
+             "the name of the provider's profile; null: a "                    \
+             "producer has none",                                              \
+             .flags = VALUE_NULL),                                             \
+        INTEGER("requests",                                                    \
+                "events that were accepted and requests that were refused; "   \
+                "null: no ingress publishes its numbers",                      \
+                .flags = VALUE_NULL),                                          \
+        INTEGER("accepted", "accepted events; likewise", .flags = VALUE_NULL), \
+        INTEGER("refused", "refused requests; likewise", .flags = VALUE_NULL), \
+        LIST("reasons", &reason_value, "of these, most frequent first"),       \
+        INTEGER("duplicates",                                                  \
+                "of the accepted events, suppressed duplicates; null: the "    \
+                "sequencer does not publish its numbers",                      \
+                .flags = VALUE_NULL),                                          \
+        TIME("last_event_at",                                                  \
+             "when the last event was accepted; null: unknown, or before the " \
+             "2000 newest events at the start of ingress",                     \
+             .flags = VALUE_NULL),                                             \
+        TIME("counted_since",                                                  \
+             "ingress has counted since then; null: no ingress publishes its " \
+             "numbers",                                                        \
+             .flags = VALUE_NULL)
+static const struct value source_row[] = {SOURCE_FIELDS, {0}};
+static const struct value source_value = OBJECT("source", source_row, "");
+static const struct value sources_reply[] = {
+    LIST("sources", &source_value, "in the order of the configuration"), {0}};
+const struct command_spec command_sources = {
+    .name = "sources",
+    .process = "console",
+    .help = "Sources and producers, with what ingress and sequencer have "
+            "counted since their start.",
+    .reply = OBJECT("reply", sources_reply, ""),
+    .role = ROLE_VIEWER,
+    .routes = {{"GET", "/sources"}},
+    .rows = "sources",
+};
+
+static const struct value source_args[] = {
+    TEXT("name", "of the source or producer", .min = 1, .max = NAME_MAX_BYTES,
+         .flags = VALUE_REQUIRED),
+    {0}};
+static const struct value fact_fields[] = {
+    TEXT("name", "what it is about, such as `verified`"),
+    TEXT("text", "for people; with code between backticks"),
+    {0}};
+static const struct value fact_value = OBJECT("fact", fact_fields, "");
+static const struct value source_reply[] = {
+    SOURCE_FIELDS,
+    TEXT("url",
+         "the URL to give to the provider: `public_url`; null: it is "
+         "not set",
+         .flags = VALUE_NULL),
+    TEXT("local_url", "the same on the machine of ingress"),
+    TEXT("path", "its path, at any address of ingress"),
+    INTEGER("secrets", "how many secrets, or tokens, it has"),
+    TEXT("title", "the provider's name for people", .flags = VALUE_NULL),
+    TEXT("secret", "what `secrets` has to be", .flags = VALUE_NULL),
+    TEXT("setup", "what to click at the provider; null: no profile says it",
+         .flags = VALUE_NULL),
+    TEXT("failure", "what the provider does after a response that is not 2xx",
+         .flags = VALUE_NULL),
+    TEXT("notes", "what users should know about it", .flags = VALUE_NULL),
+    LIST("facts", &fact_value,
+         "how requests are verified, and how events are read from them"),
+    TEXT("no_test", "why a test event cannot be sent; null: it can",
+         .flags = VALUE_NULL),
+    {0}};
+const struct command_spec command_source = {
+    .name = "source",
+    .process = "console",
+    .help = "Shows one source: its numbers, how its requests are verified, and "
+            "how to set up its provider. Without secrets.",
+    .args = source_args,
+    .reply = OBJECT("reply", source_reply, ""),
+    .role = ROLE_VIEWER,
+    .routes = {{"GET", "/sources/{name}"}},
+};
+
+static const struct value source_test_reply[] = {
+    TEXT("url", "where it was sent"),
+    INTEGER("http_status", "of the response of ingress"),
+    TEXT("event", "the id of the event; null: it was not accepted",
+         .flags = VALUE_NULL),
+    TEXT("error", "what ingress responded; null: it was accepted",
+         .flags = VALUE_NULL),
+    {0}};
+const struct command_spec command_source_test = {
+    .name = "source_test",
+    .process = "console",
+    .help = "Sends one event to ingress as the provider of a source sends it, "
+            "signed with the source's first secret. It takes the usual way, "
+            "to all endpoints that are subscribed to it. Its request has the "
+            "`User-Agent` `grapnel-test/VERSION`. At most 5 at once, and one "
+            "every 2 seconds.",
+    .args = source_args,
+    .reply = OBJECT("reply", source_test_reply, ""),
+    .role = ROLE_OPERATOR,
+    .flags = COMMAND_ACTS | COMMAND_LATER | COMMAND_SEVERAL,
+    .routes = {{"POST", "/sources/{name}/test"}},
+};
+
 /* ---- console_link ---- */
 
 static const char *const link_roles[] = {"viewer", "operator", "admin", NULL};
@@ -243,9 +359,16 @@ const struct command_spec command_portal_link = {
     .routes = {{"POST", "/workspaces/{workspace}/portal-link"}},
 };
 
-const struct command_spec *const console_commands[] = {
-    &command_console_trace, &command_alerts,
-    &command_alerts_test,   &command_silences,
-    &command_alert_silence, &command_alert_unsilence,
-    &command_series,        &command_console_link,
-    &command_portal_link,   NULL};
+const struct command_spec *const console_commands[] = {&command_console_trace,
+                                                       &command_alerts,
+                                                       &command_alerts_test,
+                                                       &command_silences,
+                                                       &command_alert_silence,
+                                                       &command_alert_unsilence,
+                                                       &command_series,
+                                                       &command_sources,
+                                                       &command_source,
+                                                       &command_source_test,
+                                                       &command_console_link,
+                                                       &command_portal_link,
+                                                       NULL};

@@ -207,6 +207,8 @@ static void log_status(struct sequencer *q, const struct event_intake *t)
     switch (ev->status) {
     case EVENT_DUPLICATE:
         q->metrics[METRIC_DUPLICATES]++;
+        series_add(METRIC_SERIES(q->d.metrics, FAMILY_DUPLICATES, ev->source),
+                   1);
         q->metrics[METRIC_REPLAYS] += t->replayed;
         log_end(t, t->replayed ? LEVEL_WARN : LEVEL_INFO, "duplicate");
         break;

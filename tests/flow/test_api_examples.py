@@ -58,7 +58,7 @@ class Examples(RigTest):
                "auth": f"Authorization: Bearer {made['token']}",
                "mine": f"Authorization: Bearer {mine['token']}",
                "json": "Content-Type: application/json",
-               "dead_letter": dead_letter["id"], "reject": reject["id"],
+               "source": "plane", "dead_letter": dead_letter["id"], "reject": reject["id"],
                "token_id": other["id"], "job": job["id"],
                "managed": managed["name"], "temporary": temporary["name"], "leaving": "leaving",
                **self.take(rig, made["token"])}

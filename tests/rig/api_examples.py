@@ -239,6 +239,8 @@ ACTS = {
         "ingress", "replay", lambda p: ({}, {"since": "1h", "workspace": p.workspace()}),
         effects=lambda p, a: p.jobs("ingress", a["workspace"])),
     "POST /gaps/{id}/close": Act("sequencer", "close_gap", lambda p: ({"id": p.gap()}, NOTE)),
+    "POST /sources/{name}/test": Act(
+        "console", "source_test", lambda p: ({"name": "plane"}, {})),
     "POST /alerts/{name}/test": Act("console", "alerts_test", lambda p: ({"name": "ops"}, {})),
     "POST /alerts/{name}/silence": Act(
         "console", "alert_silence", lambda p: ({"name": "disk_low"}, {"for": "2h", **NOTE})),
@@ -293,6 +295,7 @@ READS = {
     "GET /rejects/{id}": lambda p: {"id": p.reject()},
     "GET /jobs/{id}": lambda p: {"id": p.job()},
     "GET /processes/{process}": lambda p: {"process": "deliverer-1"},
+    "GET /sources/{name}": lambda p: {"name": "plane"},
     "GET /series": lambda p: {"names": "accepted"},
 }
 

@@ -1,0 +1,107 @@
+// page_source: one source: what it sends, what was refused, how to set up its provider, and a test event.
+import { act, at, get, may } from "./api.js";
+import { chart } from "./chart.js";
+import { ask } from "./dialog.js";
+import { h, prose, replace } from "./dom.js";
+import { go } from "./router.js";
+import { badge, copy, curl, empty, load, toast } from "./states.js";
+import { table } from "./table.js";
+import { bytes, count, plural, rate, words } from "./text.js";
+import { time } from "./time.js";
+import { lastEvent } from "./page_sources.js";
+
+export const title = ({ name }) => `Source ${name}`;
+
+const REFUSED = 10;
+const facts = (list) => h("dl", { class: "facts" }, list.filter(Boolean).map(([n, v]) => [h("dt", null, n), h("dd", null, v)]));
+
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+const nameOf = (s) => (s.provider === "custom" ? "its provider" : s.title);
+
+// What to enter where, one step after the other.
+function setUp(s) {
+  const steps = s.kind === "producer" ? [
+    ["Where", ["Your service posts events to ", h("code", null, s.local_url), copy(s.local_url, null, "the URL"), ", or to the same path of your proxy."]],
+    ["Token", `It sends one of the ${plural(s.secrets, "token")} of this producer. Only their hashes are stored.`],
+    ["Try it", h("pre", { class: "block", tabindex: "0" }, `curl -H "Authorization: Bearer $TOKEN" ${s.local_url} \\\n  -d '{"type":"invoice.paid","workspace":"acme","data":{}}'`)],
+  ] : [
+    ["URL", s.url ? ["Give the provider this URL: ", h("code", null, s.url), copy(s.url, null, "the URL")]
+      : ["Give the provider the address at which your proxy can be reached, with the path ", h("code", null, s.path), copy(s.path, null, "the path"),
+        ": ", h("code", null, `YOUR-HOST${s.path}`), ", over HTTPS. On the machine itself it is ", h("code", null, s.local_url), ". With ", h("code", null, "public_url"), " of the source this page shows the whole URL."]],
+    s.setup && ["At the provider", [prose(capital(s.setup)), "."]],
+    ["Secret", [s.secret && [prose(capital(s.secret)), ". "], "Put it where ", h("code", null, "secrets"), " of this source in ", h("code", null, "grapnel.yaml"),
+      ` says (a file, or a variable of the environment), and run `, h("code", null, "grapnel reload"), `. It has ${plural(s.secrets, "secret")} now; with a second one, both are accepted while you change it.`]],
+    ["Try it", [s.no_test ? `${capital(s.no_test)}.` : "Send a test event from here; then let the provider send one."]],
+  ];
+  return h("section", { class: "card" }, h("h2", null, s.kind === "producer" ? "Publish to it" : `Set up ${nameOf(s)}`), h("div", { class: "stack" }, facts(steps),
+    s.failure && h("p", null, h("b", null, "After a response that is not 2xx: "), prose(s.failure), "."), s.notes && h("p", { class: "soft" }, prose(s.notes))));
+}
+
+const rejects = (s, rows) => h("section", { class: "card flush" }, h("h2", null, h("span", { class: "grow" }, "Refused requests"), rows.length > 0 && h("a", { class: "small", href: `/rejects?source=${encodeURIComponent(s.name)}` }, "All of them")),
+  rows.length ? table(rows, { label: "refused requests", key: (r) => r.id ?? r.at, columns: [
+    { head: "Refused", cell: (r) => time(r.at) },
+    { head: "Reason", cell: (r) => (r.id ? h("a", { href: at("rejects", r.id) }, words(r.reason)) : words(r.reason)) },
+    { head: "Status", cell: (r) => badge(r.status, r.status < 500 ? "warn" : "bad") },
+    { head: "Body", number: true, cell: (r) => bytes(r.body_bytes) },
+    { head: "From", wide: true, cell: (r) => r.remote },
+    { head: "Request", wide: true, cell: (r) => h("span", { class: "clip mono", title: r.path }, `${r.method} ${r.path}`) },
+  ] }) : empty("No request was refused"));
+
+const events = (s, rows) => h("section", { class: "card flush" }, h("h2", null, h("span", { class: "grow" }, "Newest events"), rows.length > 0 && h("a", { class: "small", href: `/events?source=${encodeURIComponent(s.name)}` }, "All of them")),
+  rows.length ? table(rows, { label: "events", key: (e) => e.id, columns: [
+    { head: "Received", cell: (e) => time(e.received_at) },
+    { head: "Type", cell: (e) => h("a", { class: "clip", href: at("events", e.id), title: e.type }, e.type || e.id) },
+    { head: "Status", cell: (e) => badge(e.status) },
+    { head: "Workspace", wide: true, cell: (e) => h("span", { class: "clip", title: e.workspace }, e.workspace) },
+  ] }) : empty("No event yet", h("p", { class: "soft" }, s.kind === "source" ? "Set the provider up as below, and send a test event." : "Publish one as below.")));
+
+export function show(place, context) {
+  const { name } = context.params;
+  const path = at("sources", name);
+  const head = h("div", { class: "head" });
+  const main = h("div");
+  let picture = null;
+
+  // Only the numbers are needed to show the page: what the other processes have may be missing.
+  async function readAll() {
+    const [source, refused, newest, series] = await Promise.allSettled([get(path, null, context.signal), get("/rejects", { source: name, limit: REFUSED }, context.signal),
+      get("/events", { source: name, limit: 5 }, context.signal), get("/series", { names: `source_accepted:${name},source_refused:${name}`, from: "1h", step: 30 }, context.signal)]);
+    if (source.status === "rejected") throw source.reason;
+    return { s: source.value, refused: refused.value?.items, newest: newest.value?.items, series: series.value,
+      away: [refused, newest].filter((r) => r.status === "rejected" && r.reason.code !== "unreachable").map((r) => r.reason.message) };
+  }
+
+  const send = (s) => ask({ title: "Send a test event?", action: "Send it",
+    text: `Grapnel makes an event as ${nameOf(s)} sends it, signs it with the source's secret, and posts it to ingress. It takes the usual way: every endpoint that is subscribed to its type gets it. It is marked as a test of the console.`,
+    act: async () => {
+      const sent = await act("POST", `${path}/test`, {});
+      if (!sent.event) throw new Error(`Ingress responded ${sent.http_status}: ${sent.error}. The refused requests say why.`);
+      toast("Ingress accepted it.");
+      go(at("events", sent.event));
+    } });
+
+  function render({ s, refused, newest, series, away }) {
+    replace(head, h("div", { class: "grow" }, h("p", { class: "crumb" }, h("a", { href: "/sources" }, "Sources")), h("h1", null, name)), badge(s.provider ?? "producer"),
+      may("test") && !s.no_test && h("button", { onclick: () => send(s) }, "Send a test event…"), curl(path));
+    const data = series && { label: "events and refused requests per second", from: Date.parse(series.from), step: series.step * 1000, show: rate,
+      lines: [{ label: "accepted", values: series.series[0].values }, { label: "refused", values: series.series[1].values }] };
+    if (data && picture) picture.update(data);
+    else if (data) picture = chart(data);
+    return h("div", { class: "stack" }, away.length > 0 && h("p", { class: "note warn" }, [...new Set(away)].join(" ")),
+      h("div", { class: "columns" },
+        h("section", { class: "card" }, h("h2", null, "Numbers"), facts([["Last event", lastEvent(s)], ["Requests", count(s.requests)], ["Accepted", count(s.accepted)], ["Duplicates", count(s.duplicates)],
+          ["Refused", [count(s.refused), s.reasons.length > 0 && h("span", { class: "soft" }, `: ${s.reasons.map((r) => `${words(r.reason)} ${count(r.count)}`).join(", ")}`)]],
+          ["Counted since", s.counted_since ? time(s.counted_since) : "no ingress publishes its numbers"]])),
+        h("section", { class: "card" }, h("h2", null, "Last hour, per second"), picture)),
+      newest && events(s, newest), refused && s.kind === "source" && rejects(s, refused), setUp(s),
+      s.facts.length > 0 && h("section", { class: "card" }, h("h2", null, "How its requests are read"), facts(s.facts.map((f) => [f.name, prose(f.text)]))));
+  }
+
+  replace(place, head, main);
+  replace(head, h("h1", null, name));
+  load(main, readAll, render, 10);
+  context.every(5000, async () => {
+    if (main.contains(document.activeElement) || document.querySelector("dialog[open]") || String(getSelection())) return;
+    replace(main, render(await readAll()));
+  });
+}
