@@ -57,7 +57,7 @@ function say(text) {
 function buildFrame() {
   nav.setAttribute("aria-label", t`pages`);
   add(frame, h("header", { class: "top" }, h("span", { class: "brand" }, about.name), nav, where,
-    h("button", { class: "small", onclick: help, title: t`keys (?)`, "aria-label": t`keyboard` }, t`Keys`)), banner, content);
+    h("button", { class: "small", onclick: help, title: t`keys (?)` }, t`Keys`)), banner, content);
 }
 
 function drawNav() {

@@ -308,7 +308,6 @@ export default {
     // portal
     "pages": "Seiten",
     "keys (?)": "Tasten (?)",
-    "keyboard": "Tastatur",
     "only to read": "nur lesen",
     "Skip to the content": "Zum Inhalt",
     "Not found": "Nicht gefunden",

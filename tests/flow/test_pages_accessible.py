@@ -5,7 +5,8 @@ import pathlib
 import sys
 import unittest
 
-from test_pages import PAGES, PagesTest
+from test_pages import PAGES
+from test_portal import PortalTest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from browser import chromium
@@ -20,13 +21,14 @@ RUN = """axe.run(document, {resultTypes: ["violations"]%s}).then((r) => r.violat
 
 @unittest.skipUnless(chromium(), "chromium is not installed: tools/deps test")
 @unittest.skipUnless(AXE.exists(), "axe-core is not in build/axe: tools/deps test")
-class Accessible(PagesTest):
+class Accessible(PortalTest):
     def looks(self, tab, what):
         """The DevTools protocol runs the script: the page's policy would refuse it."""
         if not tab.js("typeof axe !== 'undefined'"):
             tab.js(AXE.read_text())
         for width, dark in LOOKS:
             tab.look(width, dark=dark)
+            tab.js("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")  # the portal chooses its colours
             with self.subTest(page=what, width=width, dark=dark):
                 self.assertEqual(tab.js(RUN % (OF_COLOURS if dark else "")), [])
         tab.look(1280)
@@ -34,6 +36,7 @@ class Accessible(PagesTest):
     def page(self, tab, path, sees="document.querySelector('h1')"):
         tab.open(self.base + path)
         tab.wait(sees, path)
+        tab.js("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
         tab.wait("!document.querySelector('.skeleton')", path)
         self.looks(tab, path)
 
@@ -83,6 +86,19 @@ class Accessible(PagesTest):
             tab.click("button", button)
             tab.wait("document.querySelector('dialog[open]') && !document.querySelector('dialog .skeleton')", button)
             self.looks(tab, f"{path}: {button}")
+
+    def test_no_page_of_the_portal_has_a_violation(self):
+        rig = self.portal(colour="#ffd400")
+        event = self.send(rig, "issue.made")
+        self.send(rig, "contract.signed")
+        rig.wait_status(event)
+        letter = wait_for(lambda: [d["id"] for d in self.dead(rig) if d["endpoint"] == self.own["acme"]["no"]])[0]
+        tab = self.tab()
+        for path, sees in [("", "tbody"), (f"/events/{event}", "pre.block"), ("/endpoints", "tbody"), (f"/endpoints/{self.own['acme']['no']}", "tbody"),
+                           ("/dead-letters", "tbody"), (f"/dead-letters/{letter}", "pre.block")]:
+            tab.open(self.link().replace("/portal#", f"/portal{path}#"))
+            tab.wait(f"document.querySelector('{sees}') && !document.querySelector('.skeleton')", path)
+            self.looks(tab, f"/portal{path}")
 
 
 if __name__ == "__main__":

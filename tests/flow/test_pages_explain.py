@@ -6,7 +6,7 @@ import sys
 import unittest
 import urllib.parse
 
-from test_pages import PagesTest
+from test_pages import TOKEN, PagesTest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from browser import chromium
@@ -168,6 +168,22 @@ class Explained(PagesTest):
         self.assertEqual(sum(c["deliveries"] for c in plan["counts"]), 4)
         said = rig.cli_text("endpoints", "plan", "slow").stdout
         self.assertIn("Dead letter after attempt 12 (budget_attempts)", said)
+
+
+    def test_an_open_circuit_breaker_is_named(self):
+        rig = self.pipeline()
+        rig.config["endpoints"].append(rig.endpoint("down", types=["down.*"], retry_policy="slow"))
+        rig.write_config()
+        for process in ("sequencer", "deliverer-1"):
+            rig[process].reload()
+        rig.receiver.rules({"path": "/down", "responses": [{"status": 503}]})
+        events = [self.send(rig, "down.now") for _ in range(8)]
+        auth = {"Authorization": f"Bearer {TOKEN}"}
+
+        def routing():
+            return [self.call("GET", f"/api/v1/events/{e}/routing?endpoint=down", **auth)[2]["items"][0] for e in events]
+        wait_for(lambda: all(one["cause"] == "breaker_open" for one in routing()))
+        self.assertIn("circuit breaker", routing()[0]["why"])
 
 
 @unittest.skipUnless(chromium(), "chromium is not installed: tools/deps test")
