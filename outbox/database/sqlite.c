@@ -189,13 +189,38 @@ static gr_rc refuse(struct driver *d, char why[DRIVER_WHY_BYTES])
     return GR_REFUSE;
 }
 
-/* Whether fewer rows, or others, may be changed: a constraint or a trigger refuses one of them, or the
- * triggers of so many take too long. */
-static bool is_refused(struct driver *d)
+/* Whether fewer rows, or others, may be changed: a constraint or a trigger refuses one of them, also by an
+ * error of a function that it calls, or the triggers of so many take too long. Such an error is about
+ * the table, if the statement cannot even be prepared. */
+static bool is_refused(struct driver *d, enum statement which)
 {
     int rc = sqlite3_extended_errcode(d->db) & 0xff;
+    sqlite3_stmt *s = NULL;
+    bool prepared;
 
-    return rc == SQLITE_CONSTRAINT || rc == SQLITE_INTERRUPT;
+    if (rc != SQLITE_ERROR && rc != SQLITE_TOOBIG && rc != SQLITE_MISMATCH)
+        return rc == SQLITE_CONSTRAINT || rc == SQLITE_INTERRUPT;
+    prepared = sqlite3_prepare_v2(d->db, sqlite3_sql(d->statements[which]), -1,
+                                  &s, NULL) == SQLITE_OK;
+    sqlite3_finalize(s);
+    return prepared;
+}
+
+/* A commit would be refused because of what this transaction did: a foreign key that is checked there,
+ * DEFERRABLE INITIALLY DEFERRED. */
+static bool is_unresolved(struct driver *d)
+{
+    int now = 0, most;
+
+    return sqlite3_db_status(d->db, SQLITE_DBSTATUS_DEFERRED_FKS, &now, &most,
+                             0) == SQLITE_OK &&
+           now != 0;
+}
+
+static gr_rc refuse_unresolved(struct driver *d, char why[DRIVER_WHY_BYTES])
+{
+    return relay_table_refuse(why, d->path,
+                              "a deferred FOREIGN KEY constraint failed");
 }
 
 static bool is_busy(struct driver *d)
@@ -887,19 +912,23 @@ static gr_rc mark_rows(struct driver *d, struct driver_work *work,
         if (refused)
             sqlite3_bind_text(s, 2, work->refusals[next++].why, -1,
                               SQLITE_STATIC);
-        if (done(s)) {
-            if (sqlite3_changes(d->db) || !is_new(d, row->key))
-                continue;
+        if (!done(s)) {
+            (void)refuse(d, why);
+            if (is_refused(d, refused ? FAIL : MARK))
+                work->refused = DRIVER_END_REFUSED;
+            return GR_REFUSE;
+        }
+        if (!sqlite3_changes(d->db) && is_new(d, row->key)) {
             work->refused = DRIVER_END_REFUSED; /* or it is read for ever */
             return relay_table_refuse(
                 why, d->table.name,
                 "a trigger keeps a row as it is (RAISE(IGNORE))");
         }
-        if (is_refused(d))
-            work->refused = DRIVER_END_REFUSED;
-        return refuse(d, why);
     }
-    return GR_OK;
+    if (!is_unresolved(d))
+        return GR_OK;
+    work->refused = DRIVER_END_REFUSED;
+    return refuse_unresolved(d, why);
 }
 
 static int nibble(char c)
@@ -937,7 +966,8 @@ static void bind_id(sqlite3_stmt *s, const char *id)
     free(again);
 }
 
-static gr_rc write_row(struct driver *d, struct driver_write *w,
+/* GR_REFUSE: `refused` says whether it is about this row; what it changed may have to be undone. */
+static gr_rc write_row(struct driver *d, struct driver_write *w, bool *refused,
                        char why[DRIVER_WHY_BYTES])
 {
     sqlite3_stmt *s = d->statements[WRITE], *new = d->statements[IS_NEW];
@@ -949,8 +979,15 @@ static gr_rc write_row(struct driver *d, struct driver_write *w,
     sqlite3_bind_int64(s, 7, w->next_ms);
     sqlite3_bind_text(s, 8, w->error, -1, SQLITE_STATIC);
     sqlite3_bind_text(s, 9, w->event_id, -1, SQLITE_STATIC);
-    if (!done(s))
-        return refuse(d, why);
+    *refused = false;
+    if (!done(s)) {
+        (void)refuse(d, why);
+        *refused = is_refused(d, WRITE);
+        return GR_REFUSE;
+    }
+    *refused = is_unresolved(d);
+    if (*refused)
+        return refuse_unresolved(d, why);
     w->written = DRIVER_APPLIED;
     if (sqlite3_changes(d->db))
         return GR_OK;
@@ -975,10 +1012,12 @@ static gr_rc mark_again(struct driver *d, struct driver_work *work,
 static gr_rc write_rows(struct driver *d, struct driver_work *work,
                         char why[DRIVER_WHY_BYTES])
 {
+    bool refused;
+
     for (size_t i = 0; i < work->write_count; i++) {
-        if (write_row(d, &work->writes[i], why) == GR_OK)
+        if (write_row(d, &work->writes[i], &refused, why) == GR_OK)
             continue;
-        if (!is_refused(d))
+        if (!refused)
             return GR_REFUSE;
         work->refused = DRIVER_WRITES_REFUSED; /* and `why` says why */
         return sqlite3_get_autocommit(d->db)
@@ -999,15 +1038,27 @@ static gr_rc write_alone(struct driver *d, struct driver_work *work,
         work->writes[k].written = DRIVER_NOT_TRIED;
     while (i < work->write_count && mono_ms() < stop_ms) {
         struct driver_write *w = &work->writes[i++];
+        char ignored[DRIVER_WHY_BYTES];
+        bool refused;
 
-        if (w->written == DRIVER_WRITE_REFUSED || write_row(d, w, why) == GR_OK)
+        if (w->written == DRIVER_WRITE_REFUSED)
             continue;
-        if (!is_refused(d))
+        if (run(d, "SAVEPOINT one", why) != GR_OK)
+            return GR_REFUSE;
+        if (write_row(d, w, &refused, why) == GR_OK) {
+            if (run(d, "RELEASE one", why) != GR_OK)
+                return GR_REFUSE;
+            continue;
+        }
+        if (!refused)
             return GR_REFUSE;
         w->written = DRIVER_WRITE_REFUSED;
         w->why = gr_strdup(why);
-        if (!sqlite3_get_autocommit(d->db))
+        if (!sqlite3_get_autocommit(d->db)) {
+            if (run(d, "ROLLBACK TO one; RELEASE one", ignored) != GR_OK)
+                return GR_REFUSE;
             continue;
+        }
         for (size_t k = 0; k < i; k++)
             if (work->writes[k].written != DRIVER_WRITE_REFUSED)
                 work->writes[k].written = DRIVER_NOT_TRIED;

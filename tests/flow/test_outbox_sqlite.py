@@ -201,6 +201,50 @@ class OutboxSqlite(relay_cases.RelayCases):
         self.assertEqual(self.db.sql("PRAGMA wal_checkpoint(TRUNCATE)"),
                          [("0", "0", "0")])
 
+    # what the file refuses
+
+    def refuses(self, sql, why, ready):
+        """After `sql` the file refuses row-2, and the others go on; after `ready` it follows."""
+        rig = self.pipeline()
+        for statement in sql:
+            self.db.sql(statement)
+        self.insert(1, 4)
+        wait_for(lambda: self.statuses().get("SUCCESS") == 3)
+        wait_for(lambda: why in rig["outbox"].log())
+        for statement in ready:
+            self.db.sql(statement)
+        self.all_arrive(rig, [f"row-{i}" for i in range(1, 5)])
+
+    def test_a_deferred_constraint_refuses_a_mark(self):
+        """It is checked at the commit of all rows."""
+        self.refuses(
+            ["CREATE TABLE parent (id TEXT PRIMARY KEY)",
+             "CREATE TABLE child (id TEXT REFERENCES parent DEFERRABLE INITIALLY DEFERRED)",
+             "CREATE TRIGGER no AFTER UPDATE ON webhook_outbox WHEN NEW.id = 'row-2' "
+             "BEGIN INSERT INTO child VALUES (NEW.id); END"],
+            "a deferred FOREIGN KEY constraint failed",
+            ["INSERT INTO parent VALUES ('row-2')"])
+
+    def test_a_deferred_constraint_refuses_an_outcome(self):
+        self.refuses(
+            ["CREATE TABLE parent (id TEXT PRIMARY KEY)",
+             "CREATE TABLE child (id TEXT REFERENCES parent DEFERRABLE INITIALLY DEFERRED)",
+             "CREATE TRIGGER no AFTER UPDATE ON webhook_outbox WHEN NEW.id = 'row-2' AND "
+             "NEW.status = 'SUCCESS' BEGIN INSERT INTO child VALUES (NEW.id); END"],
+            "a deferred FOREIGN KEY constraint failed",
+            ["INSERT INTO parent VALUES ('row-2')"])
+
+    def test_a_function_of_a_trigger_fails(self):
+        """That is SQLITE_ERROR, and not a constraint."""
+        for when in ("", " AND NEW.status = 'SUCCESS'"):
+            with self.subTest(when=when):
+                self.db = File()
+                self.addCleanup(self.db.close)
+                self.refuses(
+                    ["CREATE TRIGGER no AFTER UPDATE ON webhook_outbox WHEN NEW.id = 'row-2'"
+                     f"{when} BEGIN SELECT json('{'); END"], "malformed JSON",
+                    ["DROP TRIGGER no"])
+
     # the file
 
     def test_the_file_is_away_damaged_and_comes_back(self):
