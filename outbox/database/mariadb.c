@@ -648,6 +648,12 @@ static void quote_table(struct driver *d)
     d->quoted_table = buf_take(&name);
 }
 
+/* The authorities of the server's certificate. */
+static const char *authorities(const struct relay_uri *u)
+{
+    return u->ssl_ca ? u->ssl_ca : "/etc/ssl/certs/ca-certificates.crt";
+}
+
 static void set_options(struct driver *d, const struct relay_uri *u)
 {
     const unsigned connect_s = DRIVER_CONNECT_S, local_files = 0;
@@ -667,11 +673,26 @@ static void set_options(struct driver *d, const struct relay_uri *u)
     mysql_optionsv(d->conn, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
     if (verify) {
         mysql_optionsv(d->conn, MYSQL_OPT_SSL_ENFORCE, &verify);
-        mysql_optionsv(d->conn, MYSQL_OPT_SSL_CA,
-                       u->ssl_ca ? u->ssl_ca
-                                 : "/etc/ssl/certs/ca-certificates.crt");
+        mysql_optionsv(d->conn, MYSQL_OPT_SSL_CA, authorities(u));
     }
     free(name);
+}
+
+/* libmariadb says of a wrong name only that the certificate could not be validated. */
+static gr_rc refuse_connection(struct driver *d, const struct relay_uri *u,
+                               char why[DRIVER_WHY_BYTES])
+{
+    char *what;
+
+    if (mysql_errno(d->conn) != CR_SSL_CONNECTION_ERROR)
+        return refuse(d, "cannot connect", why);
+    what = gr_printf("cannot connect: the server must use TLS, with a "
+                     "certificate that names %.200s and is signed by an "
+                     "authority of %.100s",
+                     u->host ? u->host : "its host", authorities(u));
+    (void)refuse(d, what, why);
+    free(what);
+    return GR_REFUSE;
 }
 
 static gr_rc log_in(struct driver *d, const struct relay_uri *u,
@@ -692,7 +713,7 @@ static gr_rc log_in(struct driver *d, const struct relay_uri *u,
                                    CLIENT_MULTI_STATEMENTS |
                                        CLIENT_FOUND_ROWS) != NULL;
     explicit_bzero(password, sizeof password);
-    return connected ? GR_OK : refuse(d, "cannot connect", why);
+    return connected ? GR_OK : refuse_connection(d, u, why);
 }
 
 /* READ COMMITTED: a lock is on a row, not on the gap before it, in which the application wants to insert.
@@ -1465,8 +1486,11 @@ static void my_check(const struct relay *relay, driver_finding *found,
 
     if (connect_to(d, why) != GR_OK) {
         found(self, true, why,
-              "correct `database`, `password_file`, `table` or `columns`, or "
-              "create what is missing");
+              strstr(why, "must use TLS")
+                  ? "set `?ssl_ca=FILE` in `database`, and a host that the "
+                    "certificate names; or give the server such a certificate"
+                  : "correct `database`, `password_file`, `table` or "
+                    "`columns`, or create what is missing");
     } else {
         check_engine(d, found, self);
         check_statuses(d, found, self);

@@ -2,15 +2,19 @@
 
 import contextlib
 import pathlib
+import shutil
+import socket
 import sqlite3
 import sys
+import tempfile
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from mariadb import MariaDB, programs
 import relay_cases
-from rig import main, wait_for
+from misbehaver import Authority
+from rig import RigTest, main, wait_for
 
 
 @unittest.skipUnless(programs(), "MariaDB is not installed")
@@ -303,6 +307,67 @@ class OutboxMariadb(relay_cases.ServerCases):
         wait_for(lambda: "--read-only" in rig["outbox"].log())
         self.db.sql("SET GLOBAL read_only = OFF")
         rig.receiver.wait(count=2)
+
+
+@unittest.skipUnless(programs(), "MariaDB is not installed")
+class Tls(RigTest):
+    """Over TCP: the server's certificate is verified off loopback, and where `ssl_ca` is set."""
+
+    def test_the_certificate_is_verified(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="gr-tls-"))
+        self.addCleanup(shutil.rmtree, folder)
+        ours, other = Authority(folder / "ours"), Authority(folder / "other")
+        host = socket.gethostname()
+        certificate, key = ours.issue("server", host)
+        db = MariaDB()
+        self.addCleanup(db.close)
+        with socket.socket() as free:
+            free.bind(("", 0))
+            port = free.getsockname()[1]
+        tcp = ("--skip-networking=0", "--bind-address=*", f"--port={port}")
+        db.start(*tcp, f"--ssl-cert={certificate}", f"--ssl-key={key}")
+        db.use("app")
+        db.sql("CREATE TABLE loopback LIKE webhook_outbox; CREATE USER relay@'%' REQUIRE SSL; "
+               "CREATE USER plain@'%'; GRANT ALL ON app.* TO relay@'%', plain@'%'")
+        ca = f"?ssl_ca={ours.file('ca.pem')}"
+        relays = {"right": (f"relay@{host}:{port}/app{ca}", "webhook_outbox"),
+                  "loopback": (f"plain@127.0.0.1:{port}/app", "loopback"),
+                  "name": (f"relay@127.0.0.1:{port}/app{ca}", "a"),
+                  "authority": (f"relay@{host}:{port}/app?ssl_ca={other.file('ca.pem')}", "b"),
+                  "system": (f"relay@{host}:{port}/app", "c")}
+        rig = self.rig({"outbox": [
+            {"name": name, "database": f"mysql://{uri}", "table": table,
+             "poll": "200ms"} for name, (uri, table) in relays.items()]})
+        rig.add("outbox")
+        rig.start()
+        for table in ("webhook_outbox", "loopback"):
+            db.sql(f"INSERT INTO {table} (id, payload) VALUES ('a', '1')")
+            wait_for(lambda: db.sql(f"SELECT status FROM {table}") == [("SUCCESS",)])
+        found = rig.cli_text("outbox", "check").stdout
+        for name in ("right", "loopback"):
+            self.assertIn(f"{name}: nothing is missing", found)
+        log = wait_for(lambda: (t := rig["outbox"].log()).count("cannot be used") >= 3 and t)
+        for name, why in (("name", f"names 127.0.0.1 and is signed by an authority of "
+                                   f"{ours.file('ca.pem')}: "),
+                          ("authority", f"names {host} and is signed by an authority of "
+                                        f"{other.file('ca.pem')}: "),
+                          ("system", f"names {host} and is signed by an authority of "
+                                     "/etc/ssl/certs/ca-certificates.crt: ")):
+            line, = [x for x in log.splitlines()
+                     if "cannot be used" in x and f"relay={name}" in x]
+            self.assertIn(why, line)
+            self.assertIn("TLS/SSL error", line)
+            self.assertIn(why, found)
+        self.assertIn("set `?ssl_ca=FILE` in `database`", found)
+        db.kill()
+        db.start(*tcp)  # without TLS
+        db.sql("INSERT INTO webhook_outbox (id, payload) VALUES ('b', '1'); "
+               "INSERT INTO loopback (id, payload) VALUES ('b', '1')")
+        wait_for(lambda: db.sql("SELECT status FROM loopback WHERE id = 'b'") == [("SUCCESS",)])
+        wait_for(lambda: [x for x in rig["outbox"].log().splitlines()
+                          if "relay=right" in x and "the server must use TLS" in x])
+        self.assertEqual(db.sql("SELECT status FROM webhook_outbox WHERE id = 'b'"),
+                         [("NOT_CALLED",)])
 
 
 main()
