@@ -209,7 +209,7 @@ struct row_event {
     const struct relay *relay;
     const struct driver_row *row;
     char id[EVENT_ID_BYTES + 1];
-    /* PAYLOAD_JSON, PAYLOAD_TEXT; NULL: in an event. */
+    /* PAYLOAD_JSON, PAYLOAD_TEXT, PAYLOAD_EVENT. */
     const char *payload_kind;
 };
 
@@ -313,7 +313,7 @@ static gr_rc read_event(struct row_event *e, struct buf *body,
         rc = read_as(e, PAYLOAD_TEXT, body, p, wrong);
     }
     if (e->relay->body == RELAY_BODY_EVENT)
-        e->payload_kind = NULL;
+        e->payload_kind = PAYLOAD_EVENT;
     return rc;
 }
 
@@ -359,7 +359,7 @@ static char *judge(struct outbox *o, const struct relay_run *r,
                                          *wrong.field ? ": " : "", wrong.why);
     published_fini(&p);
     buf_reset(&o->headers);
-    if (!why && e->payload_kind)
+    if (!why)
         headers_put(&o->headers, PUBLISHED_PAYLOAD, wire_text(e->payload_kind));
     return why;
 }
@@ -451,9 +451,9 @@ static bool data_differs(const struct row_event *e, const struct published *p,
     uint8_t now[PUBLISHED_DIGEST_BYTES], before[PUBLISHED_DIGEST_BYTES];
     struct bytes kind;
 
-    if (e->payload_kind &&
+    if (strcmp(e->payload_kind, PAYLOAD_EVENT) != 0 &&
         headers_get(headers_before, PUBLISHED_PAYLOAD, &kind, NULL) &&
-        !wire_is(kind, e->payload_kind))
+        !wire_is(kind, PAYLOAD_EVENT) && !wire_is(kind, e->payload_kind))
         return true;
     if (p->data.n == was->data.n &&
         memcmp(p->data.p, was->data.p, p->data.n) == 0)

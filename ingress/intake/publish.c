@@ -3,6 +3,7 @@
 #include "headers.h"
 #include "ingress.h"
 #include "lines.h"
+#include "published.h"
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -27,15 +28,17 @@ static bool find_token(const struct request *r, struct bytes *token)
     return value.n > 0;
 }
 
-/* Mask the token: only the name of the header is stored. */
-static void hide_token(struct request *r)
+/* Mask the token: only the name of the header is stored. And mark the request as a producer's, for the time
+ * when that is no longer configured. */
+static void make_head(struct request *r)
 {
+    enum { MARK_MAX_BYTES = 64 };
     static const char name[] = "Authorization", hidden[] = "Bearer …";
     struct bytes all = request_head(r), n, value;
     struct buf kept;
     size_t at = 0;
 
-    buf_init(&kept, r->headers.max);
+    buf_init(&kept, r->headers.max + MARK_MAX_BYTES);
     while (headers_next(all, &at, &n, &value)) {
         char *text = gr_strndup(n.p, n.n);
 
@@ -44,6 +47,8 @@ static void hide_token(struct request *r)
         headers_put(&kept, text, value);
         free(text);
     }
+    headers_put(&kept, PUBLISHED_PAYLOAD,
+                (struct bytes){PAYLOAD_EVENT, strlen(PAYLOAD_EVENT)});
     buf_fini(&r->headers);
     r->headers = kept;
 }
@@ -62,7 +67,7 @@ enum response publish_admit(struct ingress *g, struct request *r)
     if (!p)
         return RESPONSE_TOKEN_UNKNOWN;
     snprintf(r->source, sizeof r->source, "%s", p->name);
-    hide_token(r);
+    make_head(r);
     return RESPONSE_NONE;
 }
 

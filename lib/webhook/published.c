@@ -417,7 +417,9 @@ const char *published_sent(const struct published *p, struct bytes headers,
     struct bytes kind;
     json_t *data = NULL;
 
-    if (!headers_get(headers, PUBLISHED_PAYLOAD, &kind, NULL)) {
+    if (!headers_get(headers, PUBLISHED_PAYLOAD, &kind, NULL) ||
+        (kind.n == strlen(PAYLOAD_EVENT) &&
+         memcmp(kind.p, PAYLOAD_EVENT, kind.n) == 0)) {
         published_body(p, event_id, received_ms, out);
         return type;
     }

@@ -44,9 +44,12 @@ struct published {
 /* The stored header of an event with an ordering key, which so returns with a dead letter. */
 #define PUBLISHED_ORDERING_KEY ":ordering-key"
 
-/* The stored header of an event whose endpoints get its `data` alone: as it is written
- * (PAYLOAD_JSON), or the text that it is (PAYLOAD_TEXT). */
+/* The stored header of a producer's or relay's request, so that it is recognised when that is no longer
+ * configured: endpoints get the body of published_body() (PAYLOAD_EVENT), or `data` alone, as it is
+ * written (PAYLOAD_JSON), or the text that it is (PAYLOAD_TEXT). Older requests that get the first do
+ * not have it. */
 #define PUBLISHED_PAYLOAD ":payload"
+#define PAYLOAD_EVENT     "event"
 #define PAYLOAD_JSON      "json"
 #define PAYLOAD_TEXT      "text"
 

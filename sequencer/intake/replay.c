@@ -240,8 +240,8 @@ static void keep_body(struct reopening *a, const struct publication *u)
         store_body_add(a->q->store, a->ev.n, a->headers, a->body);
 }
 
-/* Reads what a producer or a relay published, also a relay that is no longer configured: its
- * endpoints must not get the object around its data. What came from any other source is sent as it
+/* Reads what a producer or a relay published, also one that is no longer configured: its endpoints
+ * must not get the object as it was published. What came from any other source is sent as it
  * is, even if it looks like such an object. GR_REFUSE: it cannot be read. */
 static gr_rc read_published(const struct reopening *a, int64_t received_ms,
                             struct publication *u)

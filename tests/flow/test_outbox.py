@@ -161,6 +161,33 @@ class Outbox(relay_cases.ServerCases):
         rig["outbox"].start()
         wait_for(lambda: rig.rows("outbox", kept) == [{"n": 0}])
 
+    def test_a_relay_that_sends_events_is_removed(self):
+        """Also while a row waits for its next attempt."""
+        rig = self.pipeline(body="event", config={"retry_policies": [{
+            "name": "slow", "backoff": "fixed", "first_wait": "2s", "jitter": "none",
+            "max_attempts": 3, "retry_on": ["5xx"]}]}, retry_policy="slow")
+        self.insert(1, 1)
+        first = self.all_arrive(rig, ["row-1"])["row-1"]
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 500}]})
+        self.insert(2, 2)
+        wait_for(lambda: self.row("row-2")[3])
+        del rig.config["outbox"][0]["body"]
+        rig.config["outbox"][0]["name"] = "other"
+        rig.write_config()
+        done = rig.cli_text("reload")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rig["outbox"].restart()
+        rig.receiver.rules()
+        done = rig.cli_text("resend", first)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        sent, again = rig.receiver.wait(event=first, count=2)
+        self.assertEqual((again.body, again.headers["content-type"]),
+                         (sent.body, sent.headers["content-type"]))
+        self.assertEqual(set(again.json()), {"id", "type", "workspace", "timestamp", "data"})
+        second = self.events(rig)["row-2"]
+        bodies = [r.body for r in rig.receiver.wait(event=second, count=2)]
+        self.assertEqual(bodies[0], bodies[1])
+
     # exactly once
 
     def fails_to_commit(self, on):

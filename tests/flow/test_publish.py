@@ -60,6 +60,24 @@ class Publishing(RigTest):
         self.assertTrue(text.endswith(
             '"data":{"n": 1.10, "big": 12345678901234567890123}}'), text)
 
+    def test_the_producer_is_removed(self):
+        """What it published is sent again as it was, also that of a batch."""
+        rig = self.pipeline()
+        rig.start()
+        event = json.loads(self.post(rig, EVENT)[2])["id"]
+        line = self.batch(rig, [EVENT])[1][0]["id"]
+        sent = {e: rig.receiver.wait(e)[0].body for e in (event, line)}
+        del rig.config["producers"][0]
+        rig.write_config()
+        done = rig.cli_text("reload")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for e, body in sent.items():
+            done = rig.cli_text("resend", e)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            again = rig.receiver.wait(e, count=2)[1]
+            self.assertEqual((again.body, again.headers["content-type"]),
+                             (body, "application/json"))
+
     def test_no_token_is_stored(self):
         rig = self.pipeline()
         rig.start()
