@@ -22,7 +22,7 @@ const nameOf = (s) => (s.provider === "custom" ? "its provider" : s.title);
 function setUp(s) {
   const steps = s.kind === "producer" ? [
     ["Where", ["Your service posts events to ", h("code", null, s.local_url), copy(s.local_url, null, "the URL"), ", or to the same path of your proxy."]],
-    ["Token", `It sends one of the ${plural(s.secrets, "token")} of this producer. Only their hashes are stored.`],
+    ["Token", `It sends a token of this producer, which has ${plural(s.secrets, "token")} now. Only hashes of tokens are stored.`],
     ["Try it", h("pre", { class: "block", tabindex: "0" }, `curl -H "Authorization: Bearer $TOKEN" ${s.local_url} \\\n  -d '{"type":"invoice.paid","workspace":"acme","data":{}}'`)],
   ] : [
     ["URL", s.url ? ["Give the provider this URL: ", h("code", null, s.url), copy(s.url, null, "the URL")]

@@ -144,7 +144,7 @@ class Routes(SourcesTest):
         rig["ingress"].pause()
         thread = threading.Thread(target=self.send_and_lose, args=("plane", "dies"))
         thread.start()
-        wait_for(lambda: rig.rows("console", "SELECT 1 FROM audit WHERE command = 'source_test' AND outcome = 'started'"))
+        wait_for(lambda: self.unread(rig.ingress_port), what="a request that ingress has not read")
         rig.kill("console")
         thread.join()
         rig["ingress"].resume()
@@ -154,7 +154,13 @@ class Routes(SourcesTest):
         self.assertEqual((status, sent["http_status"]), (200, 200))
         rig.settle()
         events = rig.rows("sequencer", "SELECT id, status FROM events WHERE source = 'plane'")
+        self.assertEqual(len(events), 2)
         self.assertEqual(len(rig.receiver.requests(path="/crm")), 1, events)
+
+    def unread(self, port):
+        """How many bytes have come to this port and were not read."""
+        rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        return sum(int(r[4].split(":")[1], 16) for r in rows if r[1].endswith(f":{port:04X}") and r[3] != "0A")
 
     def send_and_lose(self, name, key):
         try:
@@ -214,7 +220,7 @@ class Pages(SourcesTest):
         tab.open(self.base + "/sources/lab")
         tab.sees("YOUR-HOST/in/lab")
         tab.open(self.base + "/sources/shop")
-        tab.sees("Only their hashes are stored")
+        tab.sees("Only hashes of tokens are stored")
         self.assertNotIn("Send a test event…", tab.text())
         rig.kill("sequencer")
         tab.open(self.base + "/sources/hub")
