@@ -89,8 +89,8 @@ export function show(place, context) {
       Object.keys(s).length > 0 && h("details", null, h("summary", null, t`All settings that differ from their defaults`), h("pre", { class: "block", tabindex: "0" }, JSON.stringify(s, null, 2)))),
       numbers),
       pictures,
-      !inPortal() && e.managed_by && plan,
-      !inPortal() && e.managed_by && h("section", { class: "card" }, h("h2", null, "Would it get this event?"), wouldGet({ endpoint: name, signal: context.signal })),
+      e.managed_by && plan,
+      e.managed_by && h("section", { class: "card" }, h("h2", null, t`Would it get this event?`), wouldGet({ endpoint: name, signal: context.signal })),
       h("section", { class: "card flush" }, h("h2", { class: "row" }, h("span", { class: "grow" }, t`Deliveries`), h("select", { "aria-label": t`status of deliveries`, onchange: (v) => {
         status = v.target.value;
         keep();
@@ -138,9 +138,9 @@ export function show(place, context) {
     if (!plan.isConnected || plan.querySelector("details[open]") || plan.contains(document.activeElement)) return;
     try {
       const p = await get(`${path}/plan`, null, context.signal);
-      replace(plan, h("section", { class: "card" }, h("h2", null, "Retry plan"), retryPlan(p, Math.max(260, Math.min(1100, plan.clientWidth - 34)))));
+      replace(plan, h("section", { class: "card" }, h("h2", null, t`Retry plan`), retryPlan(p, Math.max(260, Math.min(1100, plan.clientWidth - 34)))));
     } catch (e) {
-      if (e.name !== "AbortError" && !plan.childElementCount) replace(plan, h("section", { class: "card" }, h("h2", null, "Retry plan"), h("p", { class: "soft" }, e.message)));
+      if (e.name !== "AbortError" && !plan.childElementCount) replace(plan, h("section", { class: "card" }, h("h2", null, t`Retry plan`), h("p", { class: "soft" }, e.message)));
     }
   }
 

@@ -146,8 +146,8 @@ export function show(place, context) {
         h("li", { class: "row" }, h("a", { href: at("events", p.id) }, p.type || p.id), badge(p.status))))),
       h("h2", null, deliveries.length ? plural(deliveries.length, t`delivery`, t`deliveries`) : t`No delivery`),
       deliveries.length ? few("deliveries", [...deliveries].sort((a, b) => (a.status === "delivered") - (b.status === "delivered")), DELIVERIES, (n) => t`Show ${n} more deliveries`, delivery) : h("p", { class: "soft" }, e.status === "buffered" ? t`It waits for earlier events of its stream.`
-        : e.status === "refused" ? t`It was refused, and became a dead letter.` : e.status === "ignored" || e.status === "done" ? inPortal() ? t`No endpoint is subscribed to it.` : "No endpoint is subscribed to it; below it says why." : t`It has no delivery yet.`),
-      !inPortal() && (became ??= whatBecame(path, context.signal)).element,
+        : e.status === "refused" ? t`It was refused, and became a dead letter.` : e.status === "ignored" || e.status === "done" ? t`No endpoint is subscribed to it; below it says why.` : t`It has no delivery yet.`),
+      (became ??= whatBecame(path, context.signal)).element,
       h("section", { class: "card" }, h("h2", null, t`Payload`), body),
       e.timeline?.length > 0 && h("section", { class: "card flush" }, h("h2", null, t`All steps`), h("div", { class: "table", tabindex: "0", role: "region", "aria-label": t`steps` },
         h("table", null, h("thead", null, h("tr", null, [t`Time`, t`Process`, t`Step`].map((n) => h("th", { scope: "col" }, n)))),

@@ -105,9 +105,9 @@ export function show(place, context) {
   const asked = h("div");
   const explained = h("details", { class: "card below", ontoggle: (e) => {
     if (e.target.open && e.target === explained && !asked.childElementCount) replace(asked, wouldGet({ query: form.read(), signal: context.signal }));
-  } }, h("summary", null, "Which endpoints would get an event?"), asked);
+  } }, h("summary", null, t`Which endpoints would get an event?`), asked);
 
-  replace(place, h("div", { class: "head" }, h("h1", null, t`Events`), h("span", { class: "grow" }), lamp, curl("/events?limit=50")), form, rows, !inPortal() && explained);
+  replace(place, h("div", { class: "head" }, h("h1", null, t`Events`), h("span", { class: "grow" }), lamp, curl("/events?limit=50")), form, rows, explained);
   events.reload();
   follow();
 }

@@ -3,7 +3,8 @@
 import { at } from "./api.js";
 import { h, s } from "./dom.js";
 import { badge } from "./states.js";
-import { count, plural, visible } from "./text.js";
+import { count, plural, visible, words } from "./text.js";
+import { t } from "./texts.js";
 import { duration } from "./time.js";
 
 const LEFT = 26;
@@ -73,55 +74,56 @@ function drawing(plan, width) {
   const ticks = spaced(TICKS.map((t, i) => ({ t, name: SHORT[i] })).filter(({ t }) => t >= first && t <= last), ({ t }) => x(t), 46);
   const now = Date.now();
   return s("svg", { class: "plan", width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
-    "aria-label": `${plan.attempts.length}${plan.attempts_more ? " and more" : ""} attempts in ${duration(plan.attempts.at(-1).at_ms)}; ${plural(open, "delivery", "deliveries")} open. The table below says the same` },
+    "aria-label": t`${plan.attempts.length}${plan.attempts_more ? "+" : ""} attempts in ${duration(plan.attempts.at(-1).at_ms)}; ${plural(open, t`delivery`, t`deliveries`)} open. The table below says the same` },
   s("line", { class: "lane", x1: LEFT, x2: width - RIGHT, y1: ATTEMPTS, y2: ATTEMPTS }),
   s("text", { x: LEFT, y: 14, "text-anchor": "middle" }, "0"),
   ticks.map(({ t, name }) => [s("line", { class: "axis", x1: x(t), x2: x(t), y1: 20, y2: height - 4 }),
     s("text", { x: x(t), y: 14, "text-anchor": "middle" }, name)]),
   plan.gives_up === "budget_time" && s("line", { class: "end", x1: x(plan.max_duration_ms), x2: x(plan.max_duration_ms), y1: 20, y2: height - 4 },
-    s("title", null, `the budget of time ends after ${duration(plan.max_duration_ms)}`)),
+    s("title", null, t`the budget of time ends after ${duration(plan.max_duration_ms)}`)),
   plan.attempts.slice(1).map((a) => {
     const from = x(a.at_ms - a.wait_ms + a.min_ms);
     const to = x(a.at_ms - a.wait_ms + a.max_ms);
     return a.max_ms > a.min_ms && s("rect", { class: "jitter", x: from, y: ATTEMPTS - 5, width: Math.max(2, to - from), height: 10, rx: 4 },
-      s("title", null, `attempt ${a.n}: ${duration(a.min_ms)} to ${duration(a.max_ms)} after the one before`));
+      s("title", null, t`attempt ${a.n}: ${duration(a.min_ms)} to ${duration(a.max_ms)} after the one before`));
   }),
   plan.attempts.map((a, i) => {
     const final = i === plan.attempts.length - 1 && plan.gives_up;
     return s("g", null, s("circle", { class: final ? "bad" : "", cx: xOf(a), cy: ATTEMPTS, r: numbered.has(a) ? 9 : 3 },
-      s("title", null, `attempt ${a.n}, ${i ? `${duration(a.at_ms)} after the first` : "at once"}${final ? "; if it fails: a dead letter" : ""}`)),
+      s("title", null, [i ? t`attempt ${a.n}, ${duration(a.at_ms)} after the first` : t`attempt ${a.n}, at once`, final && t`; if it fails: a dead letter`])),
     numbered.has(a) && s("text", { class: "on", x: xOf(a), y: ATTEMPTS + 4, "text-anchor": "middle" }, a.n));
   }),
   spaced(plan.attempts.filter((a) => waiting.get(a.n)), xOf, 40).map((a) => s("text", { class: "name", x: xOf(a), y: ATTEMPTS + 28, "text-anchor": "middle" },
-    count(waiting.get(a.n)), s("title", null, `${plural(waiting.get(a.n), "delivery", "deliveries")} wait for attempt ${a.n}`))),
+    count(waiting.get(a.n)), s("title", null, t`${plural(waiting.get(a.n), t`delivery`, t`deliveries`)} wait for attempt ${a.n}`))),
   columns.map((c) => c.shown.map((d, i) => {
     const late = d.next_attempt_at && Date.parse(d.next_attempt_at) < now;
-    const said = `${visible(d.type || d.event_id)}: ${plural(d.attempts, "attempt")} so far, the next ${d.status === "in_flight" ? "may be in progress"
-      : d.due_after_ms === null ? "as soon as possible" : `${late ? "was due" : "is due"} ${duration(d.due_after_ms)} after the first`}${d.policy ? `; it has the policy ${d.policy}` : ""}`;
+    const next = d.status === "in_flight" ? t`the next may be in progress` : d.due_after_ms === null ? t`the next as soon as possible`
+      : late ? t`the next was due ${duration(d.due_after_ms)} after the first` : t`the next is due ${duration(d.due_after_ms)} after the first`;
+    const said = `${visible(d.type || d.event_id)}: ${t`${plural(d.attempts, t`attempt`, t`attempts`)} so far`}, ${next}${d.policy ? t`; it has the policy ${d.policy}` : ""}`;
     return s("a", { href: at("events", d.event_id), "aria-label": said },
       s("rect", { class: `cell ${late || d.status === "in_flight" ? "warn" : ""}`, x: c.x - 4.5, y: POINTS + i * POINT - 5, width: 9, height: 9, rx: 3 }, s("title", null, said)));
   })),
   extra.map((e) => s("text", { x: e.x, y: POINTS + STACK_MAX * POINT + 4, "text-anchor": "middle" }, `+${count(e.more)}`)));
 }
 
-const ENDS = { budget_attempts: "the attempts are used up", budget_time: "the next one would be after the end of the time" };
+const endOf = (plan) => (plan.gives_up === "budget_time" ? t`the next one would be after the end of the time` : t`the attempts are used up`);
 
 function sentence(plan) {
-  const limits = [plan.max_attempts && plural(plan.max_attempts, "attempt"), plan.max_duration_ms && duration(plan.max_duration_ms)].filter(Boolean);
+  const limits = [plan.max_attempts && plural(plan.max_attempts, t`attempt`, t`attempts`), plan.max_duration_ms && duration(plan.max_duration_ms)].filter(Boolean);
   const last = plan.attempts.at(-1);
-  return [`Retry policy `, h("b", null, plan.policy), `: ${plan.backoff} waits${limits.length ? `, at most ${limits.join(" or ")}` : ", without a limit"}. `,
-    `Retried: ${plan.retry_on}; other failures make a dead letter at once. `,
-    plan.gives_up ? `A delivery that always fails is a dead letter after attempt ${last.n}, ${duration(last.at_ms)} after the first: ${ENDS[plan.gives_up]}.`
-      : `These are the first ${plan.attempts.length} attempts.`];
+  return [t`Retry policy ${h("b", null, plan.policy)}; waits: ${words(plan.backoff)}; `, limits.length ? t`limit: ${limits.join(t` or `)}.` : t`no limit.`, " ",
+    t`Retried: ${plan.retry_on}; other failures make a dead letter at once.`, " ",
+    plan.gives_up ? t`A delivery that always fails is a dead letter after attempt ${last.n}, ${duration(last.at_ms)} after the first: ${endOf(plan)}.`
+      : t`These are the first ${plan.attempts.length} attempts.`];
 }
 
 function rows(plan) {
   const waiting = waitFor(plan);
   const later = plan.counts.filter((c) => c.attempts + 1 > plan.attempts.length);
-  return h("div", { class: "table", tabindex: "0", role: "region", "aria-label": "attempts" }, h("table", null,
-    h("thead", null, h("tr", null, ["Attempt", "Wait", "With jitter", "After the first", "Wait for it"].map((n) => h("th", { scope: "col" }, n)))),
-    h("tbody", null, plan.attempts.map((a, i) => h("tr", null, h("td", null, a.n), h("td", null, i ? duration(a.wait_ms) : "at once"),
-      h("td", null, a.max_ms > a.min_ms ? `${duration(a.min_ms)} to ${duration(a.max_ms)}` : "–"), h("td", null, duration(a.at_ms)),
+  return h("div", { class: "table", tabindex: "0", role: "region", "aria-label": t`attempts` }, h("table", null,
+    h("thead", null, h("tr", null, [t`Attempt`, t`Wait`, t`With jitter`, t`After the first`, t`Wait for it`].map((n) => h("th", { scope: "col" }, n)))),
+    h("tbody", null, plan.attempts.map((a, i) => h("tr", null, h("td", null, a.n), h("td", null, i ? duration(a.wait_ms) : t`at once`),
+      h("td", null, a.max_ms > a.min_ms ? t`${duration(a.min_ms)} to ${duration(a.max_ms)}` : "–"), h("td", null, duration(a.at_ms)),
       h("td", null, waiting.get(a.n) ? count(waiting.get(a.n)) : "–"))),
     later.map((c) => h("tr", null, h("td", null, c.attempts + 1), h("td", null, "–"), h("td", null, "–"), h("td", null, "–"), h("td", null, count(c.deliveries)))))));
 }
@@ -130,10 +132,10 @@ function rows(plan) {
 export function retryPlan(plan, width, one = false) {
   const open = plan.counts.reduce((sum, c) => sum + c.deliveries, 0);
   return [h("p", { class: "soft" }, sentence(plan)),
-    h("div", { class: "life", tabindex: "0", role: "region", "aria-label": "the plan as a picture" }, drawing(plan, width)),
-    h("p", { class: "legend" }, h("span", null, "A circle is an attempt, a bar the time that jitter gives it; time begins with the first attempt."),
-      one ? open > 0 && h("span", null, "The square is this delivery, at the time of its next attempt.") : h("span", null, open ? [`${plural(open, "delivery", "deliveries")}${plan.counts_more ? " or more" : ""} open: the numbers below the attempts say how many wait for each; `,
-        plan.deliveries.length < open ? `the ${plan.deliveries.length} that are due first are squares at their times.` : "each is a square at its time, up to six above each other.", " Choose one for its event."] : "No delivery is open.")),
-    plan.state !== "active" && h("p", { class: "note warn" }, "No attempts are made now: the endpoint is ", badge(plan.state), ". Time while it is paused or held does not count."),
-    h("details", null, h("summary", null, "The plan as a table"), rows(plan))];
+    h("div", { class: "life", tabindex: "0", role: "region", "aria-label": t`the plan as a picture` }, drawing(plan, width)),
+    h("p", { class: "legend" }, h("span", null, t`A circle is an attempt, a bar the time that jitter gives it; time begins with the first attempt.`),
+      one ? open > 0 && h("span", null, t`The square is this delivery, at the time of its next attempt.`) : h("span", null, open ? [t`${plural(open, t`delivery`, t`deliveries`)}${plan.counts_more ? "+" : ""} open: the numbers below the attempts say how many wait for each; `,
+        plan.deliveries.length < open ? t`the ${plan.deliveries.length} that are due first are squares at their times.` : t`each is a square at its time, up to six above each other.`, " ", t`Choose one for its event.`] : t`No delivery is open.`)),
+    plan.state !== "active" && h("p", { class: "note warn" }, t`No attempts are made now: the endpoint is ${badge(plan.state)}. Time while it is paused or held does not count.`),
+    h("details", null, h("summary", null, t`The plan as a table`), rows(plan))];
 }

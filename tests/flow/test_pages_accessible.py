@@ -88,17 +88,22 @@ class Accessible(PortalTest):
             self.looks(tab, f"{path}: {button}")
 
     def test_no_page_of_the_portal_has_a_violation(self):
-        rig = self.portal(colour="#ffd400")
+        rig = self.portal(colour="#ffd400")  # with white text it could not be read
         event = self.send(rig, "issue.made")
         self.send(rig, "contract.signed")
         rig.wait_status(event)
         letter = wait_for(lambda: [d["id"] for d in self.dead(rig) if d["endpoint"] == self.own["acme"]["no"]])[0]
-        tab = self.tab()
-        for path, sees in [("", "tbody"), (f"/events/{event}", "pre.block"), ("/endpoints", "tbody"), (f"/endpoints/{self.own['acme']['no']}", "tbody"),
-                           ("/dead-letters", "tbody"), (f"/dead-letters/{letter}", "pre.block")]:
-            tab.open(self.link().replace("/portal#", f"/portal{path}#"))
-            tab.wait(f"document.querySelector('{sees}') && !document.querySelector('.skeleton')", path)
-            self.looks(tab, f"/portal{path}")
+        for languages in ("en", "de"):
+            tab = self.opened(languages=languages)
+            for path, sees in [("/events", "tbody"), (f"/events/{event}", "pre.block"), ("/dead-letters", "tbody"),
+                               (f"/dead-letters/{letter}", "pre.block"), ("/endpoints", "tbody"),
+                               (f"/endpoints/{self.own['acme']['no']}", "svg.plan")]:
+                self.go(tab, path)
+                tab.wait(f"document.querySelector('{sees}') && !document.querySelector('.skeleton')", path)
+                self.looks(tab, f"{languages} /portal{path}")
+        tab.open(self.base + "/portal")
+        tab.wait("document.querySelector('.sign-in')")
+        self.looks(tab, "without a link")
 
 
 if __name__ == "__main__":

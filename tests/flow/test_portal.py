@@ -50,6 +50,19 @@ class PortalTest(PagesTest):
         self.assertNotIn("Set-Cookie", headers)
         return {"Authorization": f"Bearer {document['token']}"}
 
+    def opened(self, path="", workspace="acme", languages="en", **how):
+        """A tab with the portal, without a frame."""
+        args = how.pop("args", {})
+        tab = self.tab(**how)
+        tab.ask("Emulation.setUserAgentOverride", userAgent="test", acceptLanguage=languages)
+        tab.open(self.link(workspace, **args).replace("/portal#", f"/portal{path}#"))
+        tab.wait("document.querySelector('.portal .page :is(h1, .state)')", "a page")
+        return tab
+
+    def go(self, tab, path):
+        """Another part of the portal, as a link in it does: the address alone would open nothing."""
+        tab.js(f"history.pushState(null, '', '/portal{path}'); dispatchEvent(new PopStateEvent('popstate'))")
+
 
 class Links(PortalTest):
     def test_a_link_works_once_and_nothing_of_it_is_stored(self):
@@ -274,15 +287,6 @@ LATER = "(() => { const now = Date.now.bind(Date); Date.now = () => now() + %d *
 
 @unittest.skipUnless(chromium(), "chromium is not installed: tools/deps test")
 class InABrowser(PortalTest):
-    def opened(self, path="", workspace="acme", languages="en", **how):
-        """A tab with the portal, without a frame."""
-        args = how.pop("args", {})
-        tab = self.tab(**how)
-        tab.ask("Emulation.setUserAgentOverride", userAgent="test", acceptLanguage=languages)
-        tab.open(self.link(workspace, **args).replace("/portal#", f"/portal{path}#"))
-        tab.wait("document.querySelector('.portal .page :is(h1, .state)')", "a page")
-        return tab
-
     def test_a_link_opens_it_once_and_leaves_no_trace(self):
         rig = self.portal(colour="#ffd400")
         event = self.send(rig, "issue.made")
@@ -543,7 +547,7 @@ class InABrowser(PortalTest):
         for path in (f"/endpoints/{self.own['bravo']['yes']}", "/endpoints/crm", f"/dead-letters/dlq_{event[4:]}-legal", "/events/evt_01AAAAAAAAAAAAAAAAAAAAAAAA"):
             other = self.opened(path) if "ep_" in path else tab
             if other is tab:
-                tab.js(f"history.pushState(null, '', '/portal{path}'); dispatchEvent(new PopStateEvent('popstate'))")
+                self.go(tab, path)
             other.sees("There is no such thing")
         # Only to read.
         reads = self.opened(f"/endpoints/{yes}", args={"read_only": True})
@@ -562,7 +566,7 @@ class InABrowser(PortalTest):
                                     ("/dead-letters", "abgelehnt", "Gescheitert"), (f"/dead-letters/{letter['id']}", "onerror=hacked()", None),
                                     ("/endpoints", "acme no", "Endpunkte"), (f"/endpoints/{self.own['acme']['no']}", "Wie es läuft", None)]:
             with self.subTest(path):
-                tab.js(f"history.pushState(null, '', '/portal{path}'); dispatchEvent(new PopStateEvent('popstate'))")
+                self.go(tab, path)
                 tab.sees(sees)
                 if heading:
                     tab.wait(f"document.querySelector('h1')?.textContent === {json.dumps(heading)}")
@@ -579,7 +583,7 @@ class InABrowser(PortalTest):
                 for word in ("Received", "Delivered", "Send again", "Settings", "Reason", "Retry…", "Pause…", "routed"):
                     self.assertNotRegex(tab.text(), rf"(?<![\w<]){word}\b(?![.\w])", path)
         tab.look(1280)
-        tab.js("history.pushState(null, '', '/portal/events'); dispatchEvent(new PopStateEvent('popstate'))")
+        self.go(tab, "/events")
         tab.wait("document.querySelector('tbody tr')")
         tab.key("?")
         tab.sees("nächste Zeile")
