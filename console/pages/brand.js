@@ -1,7 +1,7 @@
 // brand: the operator's colour, and what can be read on it and beside it: texts have a contrast of at least 4.5 to 1.
 
 const ENOUGH = 4.5;
-// The surfaces of tokens.css on which links stand, the one with the least contrast.
+// The surfaces of portal.css and tokens.css on which links are, the ones with the least contrast.
 export const SURFACES = { light: "#eef1f6", dark: "#222934" };
 
 const parse = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
@@ -32,18 +32,14 @@ export function readable(colour, surface) {
   return write(end);
 }
 
+// Sets what portal.css uses, light and dark.
 export function useColour(colour) {
-  const dark = matchMedia("(prefers-color-scheme: dark)");
   const style = document.documentElement.style;
-  const draw = () => {
-    const surface = SURFACES[dark.matches ? "dark" : "light"];
+  style.setProperty("--brand", colour);
+  style.setProperty("--on-brand", textOn(colour));
+  for (const [look, surface] of Object.entries(SURFACES)) {
     const accent = readable(colour, surface);
-    style.setProperty("--brand", colour);
-    style.setProperty("--on-brand", textOn(colour));
-    style.setProperty("--accent", accent);
-    style.setProperty("--on-accent", textOn(accent));
-    style.setProperty("--accent-soft", surface);
-  };
-  draw();
-  dark.addEventListener("change", draw);
+    style.setProperty(`--accent-${look}`, accent);
+    style.setProperty(`--on-accent-${look}`, textOn(accent));
+  }
 }
