@@ -78,7 +78,7 @@ export function life(event) {
   const flat = columns.flatMap((c, i) => c.points.map((p) => ({ ...p, x: x(i), y: y(p.lane) })));
   return h("div", { class: "life", tabindex: "0", role: "region", "aria-label": t`the event's life as a picture; the list of steps below says the same` },
     s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": t`${shown.length} steps at ${lanes.length} processes and endpoints` },
-      lanes.map((lane) => [s("text", { class: "name", x: 0, y: y(lane) + 4 }, short(visible(lane), 20), s("title", null, lane)),
+      lanes.map((lane) => [s("text", { class: "name", x: 0, y: y(lane) + 4 }, short(visible(lane), 17), s("title", null, lane)),
         s("line", { class: "lane", x1: LEFT, x2: width, y1: y(lane), y2: y(lane) })]),
       columns.map((c, i) => s("text", { x: x(i), y: 14, "text-anchor": "middle" }, i === 0 ? "0" : `+${duration(new Date(c.at) - new Date(columns[i - 1].at))}`)),
       flat.slice(1).map((p, i) => {
