@@ -103,7 +103,7 @@ export function show(place, context) {
         openDetails.add(key);
         if (!place.childElementCount) read();
       }
-    } }, h("summary", null, "Its place in the retry plan"), place);
+    } }, h("summary", null, t`Its place in the retry plan`), place);
   }
 
   function delivery(d) {
@@ -116,7 +116,7 @@ export function show(place, context) {
       d.reason && h("p", null, t`Reason: ${words(d.reason)}. `, d.status === "dead" && h("a", { href: `/dead-letters?endpoint=${encodeURIComponent(d.endpoint)}` }, t`Its dead letters`)),
       d.next_attempt_at && h("p", null, t`The next attempt is due at ${time(d.next_attempt_at)}.`),
       d.retry && h("p", { class: "soft small" }, t`Retry policy ${d.retry.policy}.`),
-      isOpen && !inPortal() && planOf(d),
+      isOpen && planOf(d),
       d.attempts.length ? few(`attempts ${d.endpoint}`, [...d.attempts].reverse(), ATTEMPTS, (n) => t`Show ${n} earlier attempts`, (a) => attempt(d, a)) : h("p", { class: "soft" }, t`There was no attempt yet.`));
   }
 

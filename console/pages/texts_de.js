@@ -315,7 +315,6 @@ export default {
     "Such an event cannot come: {0}.": "Ein solches Ereignis kann nicht kommen: {0}.",
     "It is no longer configured.": "Ihn gibt es nicht mehr.",
     "endpoints that would get it": "Endpunkte, die es bekämen",
-    "Gets it": "Bekommt es",
     "Because": "Weil",
     "No endpoint has this name": "Kein Endpunkt heißt so",
     "* stands for any text.": "* steht für beliebigen Text.",
@@ -359,8 +358,10 @@ export default {
     "at once": "sofort",
     "{0} to {1}": "{0} bis {1}",
     "the plan as a picture": "der Plan als Bild",
-    "A circle is an attempt, a bar the time that jitter gives it; both axes begin with the first attempt.":
-      "Ein Kreis ist ein Versuch, ein Balken die Zeit, über die er gestreut wird; beide Achsen beginnen mit dem ersten Versuch.",
+    "A circle is an attempt, a bar the time that jitter gives it; time begins with the first attempt.":
+      "Ein Kreis ist ein Versuch, ein Balken die Zeit, über die er gestreut wird; die Zeit beginnt mit dem ersten Versuch.",
+    "The square is this delivery, at the time of its next attempt.": "Das Quadrat ist diese Zustellung, zur Zeit ihres nächsten Versuchs.",
+    "Its place in the retry plan": "Ihr Platz im Plan der Versuche",
     "{0}{1} open: the numbers below the attempts say how many wait for each; ": "{0}{1} offen: Die Zahlen unter den Versuchen sagen, wie viele auf jeden warten; ",
     "the {0} that are due first are squares at their times.": "die {0}, die zuerst fällig sind, sind Quadrate bei ihrer Zeit.",
     "each is a square at its time, up to six above each other.": "jede ist ein Quadrat bei ihrer Zeit, bis zu sechs übereinander.",
