@@ -242,7 +242,7 @@ class OutboxSqlite(relay_cases.RelayCases):
                 self.addCleanup(self.db.close)
                 self.refuses(
                     ["CREATE TRIGGER no AFTER UPDATE ON webhook_outbox WHEN NEW.id = 'row-2'"
-                     f"{when} BEGIN SELECT json('{'); END"], "malformed JSON",
+                     f"{when} BEGIN SELECT json('['); END"], "malformed JSON",
                     ["DROP TRIGGER no"])
 
     # the file
