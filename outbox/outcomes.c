@@ -289,11 +289,13 @@ int64_t outcomes_waiting(struct outbox *o, const char *relay)
     return db_number(x->db, x->waiting, 0);
 }
 
+/* The row has this outcome, or a newer final one of another process: if it is new later, a person has
+ * reset it. */
 static void note_end(struct outbox *o, const struct driver_write *w)
 {
     struct outcomes *x = &o->outcomes;
 
-    if (w->status == DRIVER_RETRYING) {
+    if (w->written == DRIVER_APPLIED && w->status == DRIVER_RETRYING) {
         bind_text(x->unend, 1, w->event_id);
         db_run(x->db, x->unend);
         return;
@@ -355,9 +357,7 @@ void outcomes_written(struct outbox *o, const char *relay,
             continue;
         }
         drop(x, w);
-        if (w->written ==
-            DRIVER_APPLIED) /* also if a later one waits: the row has had this */
-            note_end(o, w);
+        note_end(o, w); /* also if a later one waits: the row has had this */
     }
 }
 

@@ -108,7 +108,8 @@ class RelayCases(RigTest):
 
     def test_an_outcome_does_not_replace_a_newer_one(self):
         """Another process took the row after a reset, and has written what became of it; ours had not
-        been written before. Without a final status, or with a time in the future, it is written."""
+        been written before. Without a final status, or with a time in the future, it is written. When
+        the row is reset once more, this process sends it."""
         rig = self.pipeline()
         self.insert(1, 3)
         self.all_arrive(rig, ["row-1", "row-2", "row-3"])
@@ -122,12 +123,16 @@ class RelayCases(RigTest):
                        "retries, last_ms, next_ms, error, action_id, refused, waits, due_ms) "
                        f"VALUES ('{event}', {n}, 'orders', '{row}', 3, 7, {minute_ago_ms}, "
                        "0, 'crm: old', 0, 0, 0, 0)")
+        rig.change("outbox", "DELETE FROM ended")
         rig["outbox"].start()
         wait_for(lambda: rig.rows("outbox", "SELECT count(*) AS n FROM outcomes") ==
                  [{"n": 0}], what="the outcomes to be written or dropped")
         self.assertEqual(self.row("row-1"), ("SUCCESS", 0, True, False, ""))
         for row in ("row-2", "row-3"):
             self.assertEqual(self.row(row), ("FAILED_PERMANENTLY", 7, True, False, "crm: old"))
+        self.db.sql("UPDATE webhook_outbox SET status = 'NOT_CALLED' WHERE id = 'row-1'")
+        rig.receiver.wait(count=4)
+        wait_for(lambda: self.row("row-1") == ("SUCCESS", 0, True, False, ""))
 
     # exactly once
 
