@@ -36,8 +36,11 @@ export function list(to, { columns, key, label, read, none }) {
 
   const more = h("div", { class: "more" });
 
-  function renderMore() {
-    replace(more, cursor && h("button", { onclick: next }, t`Show more`));
+  // A search reads a bounded number of rows, so it may have found nothing and not be at the end.
+  function renderMore(body) {
+    const found = body.rows.length > 0;
+    replace(more, cursor && [!found && h("p", { class: "soft" }, t`None so far. Older ones were not searched yet.`),
+      h("button", { onclick: next }, found ? t`Show more` : t`Search further back`)]);
     more.hidden = !cursor;
   }
 
@@ -50,7 +53,7 @@ export function list(to, { columns, key, label, read, none }) {
       extra = true;
       cursor = page.next_cursor;
       add(body, page.items.map((i) => rowOf(i, columns, key)));
-      renderMore();
+      renderMore(body);
     } catch (e) {
       if (e.name !== "AbortError") replace(more, failed(e, next));
     }
@@ -64,7 +67,7 @@ export function list(to, { columns, key, label, read, none }) {
     const element = table(page.items, { columns, key, label });
     if (fresh && known.size)
       for (const row of element.body.rows) if (!known.has(row.dataset.key)) row.classList.add("new");
-    renderMore();
+    renderMore(element.body);
     return [element, more];
   }
 

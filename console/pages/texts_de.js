@@ -15,6 +15,8 @@ export default {
     "Your browser does not permit copying here: {0}": "Ihr Browser erlaubt hier kein Kopieren: {0}",
     "copy": "kopieren",
     "Show more": "Mehr zeigen",
+    "None so far. Older ones were not searched yet.": "Bisher keine. Ältere sind noch nicht durchsucht.",
+    "Search further back": "Weiter zurück suchen",
     "Cancel": "Abbrechen",
     "I have stored it": "Ich habe es gespeichert",
     "Close": "Schließen",
