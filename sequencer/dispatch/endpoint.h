@@ -63,6 +63,8 @@ struct endpoint {
     const struct endpoint_settings *settings;
     bool managed; /* made at run time (managed_endpoints.h), and not deleted */
     bool temporary; /* temporary.h; also when it is deleted */
+    /* Deleted in this run as state_dir/ended says, by an act that was not committed: its repeat is the act. */
+    bool ended;
     /* Temporary: for how long it was not used when this was stored (unused_ms), and when it was
      * (awake; 0: not since the start). */
     int64_t unused_ms, counted_ms;

@@ -557,10 +557,19 @@ json_t *managed_rotate_command(void *self, json_t *args, char why[200])
 
 /* ---- delete, export ---- */
 
+/* An endpoint whose deletion a crash or a full disk cut off, and which has been deleted since. */
+static struct endpoint *ended(struct sequencer *q, const json_t *args)
+{
+    struct endpoint *e = endpoint_find(q, text_in(args, "name"));
+
+    return e && e->ended && !tenant_of(args) ? e : NULL;
+}
+
 json_t *managed_delete_command(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
-    struct endpoint *e = named(q, args, why);
+    struct endpoint *gone = ended(q, args);
+    struct endpoint *e = gone ? gone : named(q, args, why);
     int64_t waiting;
 
     if (!e)
@@ -568,7 +577,9 @@ json_t *managed_delete_command(void *self, json_t *args, char why[200])
     if (ended_add(q->ended, e->name, q->d.loop.now_ms, why) != GR_OK)
         return NULL;
     waiting = store_count_waiting(q->store, e->id, 10000);
-    managed_delete(q, e);
+    if (!gone)
+        managed_delete(q, e);
+    e->ended = false;
     note(q, e, "deleted");
     log_info(NULL, "an endpoint was deleted", LS("endpoint", e->name),
              LS("by", control_actor(q->d.control)), LI("waiting", waiting));

@@ -472,6 +472,7 @@ void managed_end(struct sequencer *q)
         if (!e->managed || !ended_at(q->ended, e->name))
             continue;
         managed_delete(q, e);
+        e->ended = true;
         log_warn(NULL, "an endpoint stays deleted, as state_dir/ended says",
                  LS("endpoint", e->name));
     }

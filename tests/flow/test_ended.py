@@ -80,6 +80,9 @@ class Ended(Managed):
         self.assertEqual(self.token_state(rig, token), "revoked")
         self.assertEqual(self.token_state(rig, other), "active")
         self.assertEqual(self.names(rig), [kept["name"]])
+        with self.subTest("who repeats the act is told that it is done, once"):
+            self.assertEqual(rig.cli("endpoints", "delete", gone["name"])[1], 0)
+            self.assertEqual(rig.cli("endpoints", "delete", gone["name"])[1], 1)
         with self.subTest("lines of 400 days ago, and the incomplete one, are dropped"):
             self.assertEqual(
                 {line.split()[1] for line in
