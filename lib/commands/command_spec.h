@@ -90,6 +90,8 @@ enum command_flags {
     COMMAND_LATER = 4, /* replies when long work has ended; one at a time … */
     COMMAND_SEVERAL = 64, /* … or several */
     COMMAND_LOCAL = 8, /* has no HTTP route: of use only on the same machine */
+    /* Writes no row and wakes nothing, so it may run while a commit is being synced (control_read()). */
+    COMMAND_READS = 128,
     COMMAND_MEMORY =
         16, /* its effect is in memory: a full disk does not undo it */
     COMMAND_FREQUENT =

@@ -129,7 +129,7 @@ const struct command_spec command_recent_attempts = {
     .args = recent_args,
     .reply = OBJECT("reply", recent_fields, ""),
     .role = ROLE_VIEWER,
-    .flags = COMMAND_LOCAL,
+    .flags = COMMAND_LOCAL | COMMAND_READS,
 };
 
 /* ---- test ---- */

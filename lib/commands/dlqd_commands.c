@@ -85,6 +85,7 @@ const struct command_spec command_dlq = {
     .args = dlq_args,
     .reply = OBJECT("reply", dlq_reply, ""),
     .role = ROLE_VIEWER,
+    .flags = COMMAND_READS,
     .tenant = TENANT_DEAD_LETTERS,
     .routes = {{"GET", "/dead-letters"}},
     .rows = "dead_letters",
@@ -130,6 +131,7 @@ const struct command_spec command_dlq_show = {
     .args = dlq_show_args,
     .reply = OBJECT("reply", dlq_show_reply, ""),
     .role = ROLE_VIEWER,
+    .flags = COMMAND_READS,
     .tenant = TENANT_DEAD_LETTER,
     .routes = {{"GET", "/dead-letters/{id}"}},
 };
@@ -309,6 +311,7 @@ const struct command_spec command_dlq_count = {
     .args = dlq_count_args,
     .reply = OBJECT("reply", dlq_count_reply, ""),
     .role = ROLE_VIEWER,
+    .flags = COMMAND_READS,
 };
 
 static const struct value count_value = INTEGER("count", "");
@@ -333,6 +336,7 @@ const struct command_spec command_dlq_stats = {
             "decision by endpoint, reason and fault.",
     .reply = OBJECT("reply", dlq_stats_reply, ""),
     .role = ROLE_VIEWER,
+    .flags = COMMAND_READS,
     .routes = {{"GET", "/dead-letters/stats"}},
 };
 

@@ -165,6 +165,7 @@ const struct command_spec command_health = {
             "is full, the reply can be that error.",
     .reply = OBJECT("reply", health_reply, ""),
     .role = ROLE_VIEWER,
+    .flags = COMMAND_READS,
 };
 
 /* ---- names ---- */

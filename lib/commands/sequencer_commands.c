@@ -91,6 +91,7 @@ const struct command_spec command_events = {
     .args = events_args,
     .reply = OBJECT("reply", events_fields, ""),
     .role = ROLE_VIEWER,
+    .flags = COMMAND_READS,
     .tenant = TENANT_LIST,
     .routes = {{"GET", "/events"}},
     .rows = "events",
@@ -146,6 +147,7 @@ const struct command_spec command_deliveries = {
     .args = deliveries_args,
     .reply = OBJECT("reply", deliveries_fields, ""),
     .role = ROLE_VIEWER,
+    .flags = COMMAND_READS,
     .tenant = TENANT_LIST,
     .routes = {{"GET", "/deliveries"}},
     .rows = "deliveries",
@@ -270,6 +272,7 @@ const struct command_spec command_endpoint = {
     .args = endpoint_args,
     .reply = OBJECT("reply", endpoint_fields, "the endpoint"),
     .role = ROLE_VIEWER,
+    .flags = COMMAND_READS,
     .tenant = TENANT_ENDPOINT,
     .routes = {{"GET", "/endpoints/{name}"}},
 };
@@ -348,6 +351,7 @@ const struct command_spec command_endpoint_stats = {
     .args = endpoint_stats_args,
     .reply = OBJECT("reply", endpoint_stats_fields, ""),
     .role = ROLE_VIEWER,
+    .flags = COMMAND_READS,
 };
 
 /* ---- endpoint_plan ---- */
@@ -592,7 +596,8 @@ const struct command_spec command_event_routing = {
     .process = "sequencer",
     .help = "Says for each endpoint what became of a stored event: delivered, "
             "what the delivery waits for, why it is dead, or why the event was "
-            "not routed to it.",
+            "not routed to it. Over HTTP the circuit breakers of the first 20 "
+            "endpoints that wait are asked, too.",
     .args = event_routing_args,
     .reply = OBJECT("reply", event_routing_fields, ""),
     .role = ROLE_VIEWER,
@@ -624,6 +629,7 @@ const struct command_spec command_endpoints = {
     .args = endpoints_args,
     .reply = OBJECT("reply", endpoints_fields, ""),
     .role = ROLE_VIEWER,
+    .flags = COMMAND_READS,
     .tenant = TENANT_LIST,
     .routes = {{"GET", "/endpoints"}},
     .rows = "endpoints",
@@ -847,6 +853,7 @@ const struct command_spec command_gaps = {
     .args = gaps_args,
     .reply = OBJECT("reply", gaps_fields, ""),
     .role = ROLE_VIEWER,
+    .flags = COMMAND_READS,
     .routes = {{"GET", "/gaps"}},
     .rows = "gaps",
 };
@@ -901,6 +908,7 @@ const struct command_spec command_workspace = {
     .args = workspace_args,
     .reply = OBJECT("reply", workspace_fields, "the workspace"),
     .role = ROLE_VIEWER,
+    .flags = COMMAND_READS,
     .tenant = TENANT_WORKSPACE,
     .routes = {{"GET", "/workspaces/{workspace}"}},
 };
@@ -946,6 +954,7 @@ const struct command_spec command_workspaces = {
     .args = workspaces_args,
     .reply = OBJECT("reply", workspaces_fields, ""),
     .role = ROLE_VIEWER,
+    .flags = COMMAND_READS,
     .routes = {{"GET", "/workspaces"}},
     .rows = "workspaces",
 };
@@ -1024,7 +1033,7 @@ const struct command_spec command_recent_events = {
     .args = recent_args,
     .reply = OBJECT("reply", recent_fields, ""),
     .role = ROLE_VIEWER,
-    .flags = COMMAND_LOCAL,
+    .flags = COMMAND_LOCAL | COMMAND_READS,
 };
 
 const struct command_spec *const sequencer_commands[] = {

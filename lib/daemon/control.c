@@ -585,7 +585,7 @@ static bool take(struct control *c)
     return true;
 }
 
-/* Whether it is a request for a command that changes nothing, and replies at once. */
+/* Whether it is a request that may be handled in control_read(). */
 static bool only_reads(const struct control *c, zmsg_t *msg)
 {
     zframe_t *text = zmsg_last(msg);
@@ -594,8 +594,7 @@ static bool only_reads(const struct control *c, zmsg_t *msg)
     const char *ask = json_string_value(json_object_get(request, "ask"));
     void *self;
     const struct control_command *command = ask ? find(c, ask, &self) : NULL;
-    bool reads = command &&
-                 !(command->spec->flags & (COMMAND_ACTS | COMMAND_LATER));
+    bool reads = command && command->spec->flags & COMMAND_READS;
 
     json_decref(request);
     return reads;

@@ -100,11 +100,6 @@ static int on_sync(sqlite3_file *f, int flags)
     return real_methods(b)->xSync(b->real, flags);
 }
 
-void wal_buffer_defer_sync(sqlite3_file *wal, bool on)
-{
-    buffer_of(wal)->deferred = on;
-}
-
 static int on_size(sqlite3_file *f, sqlite3_int64 *size)
 {
     struct wal_buffer *b = buffer_of(f);
@@ -171,7 +166,14 @@ static const sqlite3_io_methods methods = {
     .xDeviceCharacteristics = on_characteristics,
 };
 
-/* Any other file is one of SQLite's own layer. */
+void wal_buffer_defer_sync(sqlite3_file *wal, bool on)
+{
+    if (wal->pMethods == &methods)
+        buffer_of(wal)->deferred = on;
+}
+
+/* Any other file is one of SQLite's own layer; so is a log on a device where a write may damage bytes beside
+ * it, for which SQLite writes the end of a commit after its sync. */
 static int on_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *f,
                    int flags, int *flags_out)
 {
@@ -183,6 +185,11 @@ static int on_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *f,
         return real_vfs->xOpen(real_vfs, path, f, flags, flags_out);
     *b = (struct wal_buffer){0};
     rc = real_vfs->xOpen(real_vfs, path, b->real, flags, flags_out);
+    if (rc == SQLITE_OK &&
+        !(on_characteristics(f) & SQLITE_IOCAP_POWERSAFE_OVERWRITE)) {
+        real_methods(b)->xClose(b->real);
+        return real_vfs->xOpen(real_vfs, path, f, flags, flags_out);
+    }
     if (rc == SQLITE_OK)
         b->base.pMethods = &methods;
     else if (real_methods(b))

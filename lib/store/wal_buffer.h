@@ -17,7 +17,7 @@
  * from one thread. */
 const char *wal_buffer_vfs(void);
 
-/* `wal` is the log of such a connection. While this is on, COMMIT writes the log and does not sync it. Before
+/* `wal` is the log of such a connection. While this is on, COMMIT writes the log and need not sync it. Before
  * anybody is told of the commit, xSync of `wal` must succeed; it may run in another thread while
  * the connection reads. */
 void wal_buffer_defer_sync(sqlite3_file *wal, bool on);

@@ -64,7 +64,9 @@ static void judge_one(struct judgement *j, const struct subscription *w,
 
     buf_init(&why, WHY_MAX_BYTES);
     result = rules_judge(w, s, rules, &why);
-    if (result > j->result || j->result == RULE_NOT_MET) {
+    /* One that matches certainly is better than one that may. */
+    if (j->result == RULE_NOT_MET ||
+        (j->result == RULE_UNKNOWN && result == RULE_MET)) {
         if (result !=
             RULE_NOT_MET) { /* those that do not match matter no more */
             json_array_clear(j->rules);
@@ -178,33 +180,45 @@ static size_t slot_above(const struct sequencer *q, int64_t after)
     return lo;
 }
 
+/* The one above `after`; of a tenant's own by their index, as others may have many. */
+static struct endpoint *next_endpoint(struct sequencer *q, const struct walk *w)
+{
+    size_t i = slot_above(q, w->after);
+    int64_t id;
+
+    if (w->tenant)
+        return managed_page(q, w->tenant, w->after, 1, &id)
+                   ? endpoint_by_id(q, id)
+                   : NULL;
+    return i < q->endpoint_count ? &q->endpoints[i] : NULL;
+}
+
 /* The next endpoint that the request is about; NULL: no further one in this reply. `list` has those
  * that it has found. */
 static struct endpoint *walk_next(struct sequencer *q, struct walk *w,
                                   const json_t *list)
 {
     struct endpoint *e;
-    size_t i;
 
     /* A name leads to its endpoint at once. */
     if (w->pattern && !strchr(w->pattern, '*')) {
         e = w->looked++ || w->after ? NULL : endpoint_find(q, w->pattern);
         return e && tenant_has_endpoint(q, w->tenant, e->id) ? e : NULL;
     }
-    for (i = slot_above(q, w->after); i < q->endpoint_count; i++) {
-        e = &q->endpoints[i];
+    for (;;) {
+        e = next_endpoint(q, w);
+        if (!e)
+            return NULL;
         w->more = (int64_t)json_array_size(list) >= w->limit ||
                   w->looked++ >= LOOK_MAX;
         if (w->more)
             return NULL;
         w->after = e->id;
         if ((w->pattern && !glob_match(w->pattern, e->name)) ||
-            (e->settings && e->settings->internal) ||
-            !tenant_has_endpoint(q, w->tenant, e->id))
+            (e->settings && e->settings->internal))
             continue;
         return e;
     }
-    return NULL;
 }
 
 static json_t *walk_end(const struct walk *w)

@@ -375,7 +375,7 @@ class Reload(RigTest):
     def test_reloads_under_load_lose_no_event(self):
         """P2, P4: twenty reloads, each with another address, while it runs."""
         rig = self.rig(deliverers=2).start()
-        load = rig.load(count=1500, workspaces=10, rate=500)
+        load = rig.load(count=1000, workspaces=10, rate=100)
         for i in range(20):
             rig.config["endpoints"][0]["url"] = rig.receiver.url(f"/crm?{i}")
             self.reload(rig)
