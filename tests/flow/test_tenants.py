@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import json
 import pathlib
+import struct
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
@@ -79,10 +80,13 @@ class OlderStore(Tenants):
         rig.settle()
         rig["sequencer"].stop()
         digest = hashlib.sha256(b"id 1:7").digest()
-        row = rig.rows("sequencer", "SELECT k FROM keys")[0]["k"]
-        rig.change("sequencer", "UPDATE keys SET k = ?, rest = ?",
+        # Its row was in `keys`, as recent keys are newer than keys that sources have in common.
+        row, _, event, received_ms = struct.unpack(
+            "<4q", rig.rows("sequencer", "SELECT keys FROM recent_keys")[0]["keys"])
+        rig.change("sequencer", "DELETE FROM recent_keys")
+        rig.change("sequencer", "INSERT INTO keys VALUES (?, ?, ?, ?)",
                    row >> 48 << 48 | int.from_bytes(digest[:6], "big"),
-                   int.from_bytes(digest[6:12], "big"))
+                   int.from_bytes(digest[6:12], "big"), event, received_ms)
         rig["sequencer"].start()
         again = self.send(rig, "anna", id="7")
         self.assertEqual(rig.wait_status(again, "duplicate")["duplicate_of"],

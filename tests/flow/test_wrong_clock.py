@@ -11,7 +11,7 @@ from rig import RigTest, main, wait_for
 DAY_S = 86400
 KEPT = {  # what a process keeps for a while: one table of each kind
     "ingress": ["archive", "reject_bodies"],
-    "sequencer": ["events", "keys", "dead_letters", "gaps", "actions"],
+    "sequencer": ["events", "recent_keys", "dead_letters", "gaps", "actions"],
     "deliverer-1": ["attempts"],
     "dlqd": ["dead_letters"],
     "console": ["notifications"],

@@ -388,6 +388,10 @@ static void declarations_are_complete(void **state)
             if (!ends_with((*c)->help, "."))
                 fail_msg("%s %s: its help is not a sentence", (*c)->process,
                          (*c)->name);
+            if ((*c)->flags & COMMAND_READS &&
+                (*c)->flags & (COMMAND_ACTS | COMMAND_LATER))
+                fail_msg("%s %s: it does not only read", (*c)->process,
+                         (*c)->name);
             check_args(*c);
             check_rows(*c);
         }
