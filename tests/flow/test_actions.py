@@ -285,18 +285,20 @@ class LateAnswer(Actions):
         reply, code = rig.cli("abandon", event, "--endpoint", "crm", "--note", "x")
         self.assertEqual(code, 0, reply)
         # Its attempt ended before it reads that it is to drop the delivery.
-        first, = d.tasks(event)
+        # It may have come twice, under a grant that ended when the database was seen to be another one.
+        sent = len(d.tasks(event))
+        first = d.tasks(event)[-1]
         d.report(first, "dead", status=400, reason="rejected")
         self.assertNotIn(DROPPED, [kind for kind, _ in d.got])
         d.flush()
         wait_for(lambda: rig.cli("dlq", "retry", reply["dead_letter_id"])[1] == 0,
                  what="the dead letter to be sent again")
-        d.until(lambda: len(d.tasks(event)) == 2)
+        d.until(lambda: len(d.tasks(event)) == sent + 1)
         self.assertIn(DROPPED, [kind for kind, _ in d.got])
         # It knows nothing of a delivery that has ended, and says so.
         d.report(first, "released", attempts=0, reason="dropped", attempt_id=0)
         d.flush()
-        d.report(d.tasks(event)[1], "delivered", attempts=2, status=200)
+        d.report(d.tasks(event)[-1], "delivered", attempts=2, status=200)
         d.flush()
         self.until(rig, event, "delivered")
         later = rig.accept(rig.plane_body())

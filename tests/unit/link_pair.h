@@ -232,14 +232,21 @@ static inline uint64_t fresh_epoch(void)
     return (rig_random() & INT64_MAX) | 1;
 }
 
+#ifdef UNIT_LINK_NET_H
+/* The machine lives on: many worlds, no fsync. SQLite's calls come here; without them a commit would not leave
+ * our buffer (wal_buffer.h). */
+int fdatasync(int fd)
+{
+    (void)fd;
+    return 0;
+}
+#endif
+
 static inline void end_start(struct end *e)
 {
     assert_false(e->alive);
     e->alive = true;
     e->db = db_open(e->path, &end_schema);
-#ifdef UNIT_LINK_NET_H /* the machine lives on: many worlds, no fsync */
-    db_exec(e->db, "PRAGMA synchronous = OFF");
-#endif
     e->insert = db_prepare(e->db, "INSERT INTO applied(peer, n, value) "
                                   "VALUES(?, ?, ?)");
     e->archive_add = db_prepare(e->db, "INSERT INTO archive VALUES(?, ?, ?)");
