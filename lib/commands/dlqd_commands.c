@@ -38,8 +38,11 @@ const char *const dead_letter_reasons[] = {"rejected",
     TEXT("id",                                                              \
          "a dead letter, `dlq_…`, or an event, `evt_…`, that has only one", \
          .min = 1, .max = 200, .flags = VALUE_REQUIRED)
-#define ARG_TO                                                            \
-    TEXT("to", "send them to this endpoint instead, which resolves them", \
+#define ARG_TO                                                              \
+    TEXT("to",                                                              \
+         "send them to this endpoint instead, which resolves them. If it "  \
+         "fails there, a new dead letter is made, but not for a temporary " \
+         "endpoint",                                                        \
          .min = 1, .max = NAME_MAX_BYTES)
 
 #define DEAD_LETTER_FIELDS                                                   \
