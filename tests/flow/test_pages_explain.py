@@ -164,9 +164,10 @@ class Explained(PagesTest):
         # Waiting ones that were not tried yet, and those of a paused endpoint.
         rig.cli("endpoints", "pause", "slow")
         self.send(rig, "report.made")
-        plan = wait_for(lambda: (p := rig.ask("sequencer", "endpoint_plan", name="slow"))["counts"][0]["attempts"] == 0 and p)
+        # Deliveries that the deliverer is giving back are counted as in flight until it has.
+        counts = [{"attempts": 0, "deliveries": 1}, {"attempts": 1, "deliveries": 3}]
+        plan = wait_for(lambda: (p := rig.ask("sequencer", "endpoint_plan", name="slow"))["counts"] == counts and p)
         self.assertEqual(plan["state"], "paused")
-        self.assertEqual(sum(c["deliveries"] for c in plan["counts"]), 4)
         said = rig.cli_text("endpoints", "plan", "slow").stdout
         self.assertIn("Dead letter after attempt 12 (budget_attempts)", said)
 
@@ -180,6 +181,8 @@ class Explained(PagesTest):
         rig.receiver.rules({"path": "/down", "responses": [{"status": 503}]})
         events = [self.send(rig, "down.now") for _ in range(8)]
         auth = {"Authorization": f"Bearer {TOKEN}"}
+
+        wait_for(lambda: len(rig.ask("sequencer", "events", type="down.now")["events"]) == len(events))
 
         def routing():
             return [self.call("GET", f"/api/v1/events/{e}/routing?endpoint=down", **auth)[2]["items"][0] for e in events]
