@@ -4,6 +4,7 @@ import { ask } from "./dialog.js";
 import { h, replace } from "./dom.js";
 import { field, filters, sinceOptions } from "./form.js";
 import { finished, watch } from "./job.js";
+import { released } from "./pointer.js";
 import { badge, curl, empty, toast } from "./states.js";
 import { list } from "./table.js";
 import { count, plural, words } from "./text.js";
@@ -62,6 +63,7 @@ export function show(place, context) {
   async function readGroups() {
     if (tenantNow) return;
     const s = await get("/dead-letters/stats", null, context.signal);
+    await released();
     replace(groups, s.dead > 0 && h("div", { class: "columns" }, group("By reason", "reason", s.by_reason), group("By endpoint", "endpoint", s.by_endpoint)));
   }
 

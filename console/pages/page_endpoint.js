@@ -5,6 +5,7 @@ import { ask, open } from "./dialog.js";
 import { h, replace } from "./dom.js";
 import { change, remove, rotate, shown } from "./endpoint_form.js";
 import { exchange } from "./exchange.js";
+import { released } from "./pointer.js";
 import { go, setQuery, titled } from "./router.js";
 import { retryPlan } from "./retry_plan.js";
 import { wouldGet } from "./routing.js";
@@ -119,6 +120,7 @@ export function show(place, context) {
   async function readNumbers() {
     const [stats, series] = await Promise.allSettled([get(`${path}/stats`, { period }, context.signal),
       isTenant() ? Promise.reject() : get("/series", { names: `endpoint_delivered:${name},endpoint_failed:${name},endpoint_p95:${name}`, from: period }, context.signal)]);
+    await released();
     if (context.signal.aborted) return;
     if (series.status === "fulfilled" && !/[*,]/.test(name)) {
       const [ok, bad, p95] = series.value.series.map((s) => s.values);
@@ -135,10 +137,12 @@ export function show(place, context) {
 
   // Stays as it is while somebody reads its table or is in the drawing.
   async function readPlan() {
-    if (!plan.isConnected || plan.querySelector("details[open]") || plan.contains(document.activeElement)) return;
+    const isRead = () => !plan.isConnected || plan.querySelector("details[open]") || plan.contains(document.activeElement);
+    if (isRead()) return;
     try {
       const p = await get(`${path}/plan`, null, context.signal);
-      replace(plan, h("section", { class: "card" }, h("h2", null, t`Retry plan`), retryPlan(p, Math.max(260, Math.min(1100, plan.clientWidth - 34)))));
+      await released();
+      if (!isRead()) replace(plan, h("section", { class: "card" }, h("h2", null, t`Retry plan`), retryPlan(p, Math.max(260, Math.min(1100, plan.clientWidth - 34)))));
     } catch (e) {
       if (e.name !== "AbortError" && !plan.childElementCount) replace(plan, h("section", { class: "card" }, h("h2", null, t`Retry plan`), h("p", { class: "soft" }, e.message)));
     }

@@ -3,6 +3,7 @@ import { at, get, inPortal, isTenant, may } from "./api.js";
 import { h, replace } from "./dom.js";
 import { create, shown as title_ } from "./endpoint_form.js";
 import { filters } from "./form.js";
+import { released } from "./pointer.js";
 import { go } from "./router.js";
 import { badge, curl, empty, load } from "./states.js";
 import { table } from "./table.js";
@@ -95,6 +96,7 @@ export function show(place, context) {
   context.every(5000, async () => {
     if (!all || all.length > 1000 || rows.contains(document.activeElement)) return;
     all = await readAll();
-    draw();
+    await released();
+    if (!rows.contains(document.activeElement)) draw();
   });
 }

@@ -6,6 +6,7 @@ import { exchange } from "./exchange.js";
 import { field } from "./form.js";
 import { life } from "./life.js";
 import { payload } from "./payload.js";
+import { released } from "./pointer.js";
 import { retryPlan } from "./retry_plan.js";
 import { titled } from "./router.js";
 import { whatBecame } from "./routing.js";
@@ -172,13 +173,16 @@ export function show(place, context) {
     }
   }
 
+  const isRead = () => main.querySelector("details[open]") || document.querySelector("dialog[open]") || main.contains(document.activeElement);
+
   replace(place, main);
   read();
   // What is open changes by itself.
   context.every(3000, async () => {
-    if (main.querySelector("details[open]") || document.querySelector("dialog[open]") || [...main.querySelectorAll(".badge.info, .badge.warn")].every((b) => b.closest("#why")) || main.contains(document.activeElement)) return;
+    if (isRead() || [...main.querySelectorAll(".badge.info, .badge.warn")].every((b) => b.closest("#why"))) return;
     const e = await get(path, null, context.signal);
-    if (e.matches) return;
+    await released();
+    if (e.matches || isRead()) return;
     replace(main, render(e));
     await became?.refresh();
   });

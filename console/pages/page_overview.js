@@ -2,6 +2,7 @@
 import { at, get } from "./api.js";
 import { chart, spark } from "./chart.js";
 import { h, replace } from "./dom.js";
+import { released } from "./pointer.js";
 import { href, setQuery } from "./router.js";
 import { badge, curl, empty, failed, skeleton } from "./states.js";
 import { count, plural, rate, words } from "./text.js";
@@ -104,6 +105,7 @@ export function show(place, context) {
     const [series, alerts, endpoints] = await Promise.allSettled([
       get("/series", { names: NAMES.join(","), from: shown }, context.signal),
       get("/alerts", { limit: 100 }, context.signal), get("/endpoints", { limit: 1000 }, context.signal)]);
+    await released();
     if (context.signal.aborted) return;
     const now = series.status === "fulfilled" ? render(series.value) : {};
     const lost = [series, alerts, endpoints].find((r) => r.status === "rejected");

@@ -66,7 +66,7 @@ export function show(place, context) {
   context.every(3000, async () => {
     try {
       const now = await read();
-      keepFocus(main, () => replace(main, render(now)));
+      await keepFocus(main, () => replace(main, render(now)));
     } catch (e) {
       if (e.name !== "AbortError" && e.code !== "unreachable") replace(main, failed(e));
       throw e;

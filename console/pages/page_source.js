@@ -3,6 +3,7 @@ import { act, at, get, may } from "./api.js";
 import { chart } from "./chart.js";
 import { ask } from "./dialog.js";
 import { h, prose, replace } from "./dom.js";
+import { released } from "./pointer.js";
 import { go } from "./router.js";
 import { badge, copy, curl, empty, load, toast } from "./states.js";
 import { table } from "./table.js";
@@ -97,11 +98,15 @@ export function show(place, context) {
       s.facts.length > 0 && h("section", { class: "card" }, h("h2", null, "How its requests are read"), facts(s.facts.map((f) => [f.name, prose(f.text)]))));
   }
 
+  const isRead = () => main.contains(document.activeElement) || document.querySelector("dialog[open]") || String(getSelection());
+
   replace(place, head, main);
   replace(head, h("h1", null, name));
   load(main, readAll, render, 10);
   context.every(5000, async () => {
-    if (main.contains(document.activeElement) || document.querySelector("dialog[open]") || String(getSelection())) return;
-    replace(main, render(await readAll()));
+    if (isRead()) return;
+    const now = await readAll();
+    await released();
+    if (!isRead()) replace(main, render(now));
   });
 }

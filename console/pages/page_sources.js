@@ -62,6 +62,6 @@ export function show(place, context) {
   }, render, 6);
   context.every(5000, async () => {
     all = await readAll();
-    keepFocus(rows, () => replace(rows, render()));
+    await keepFocus(rows, () => replace(rows, render()));
   });
 }

@@ -64,6 +64,6 @@ export function show(place, context) {
   load(main, readAll, render, 8);
   context.every(3000, async () => {
     const now = await readAll();
-    keepFocus(main, () => replace(main, render(now)));
+    await keepFocus(main, () => replace(main, render(now)));
   });
 }

@@ -3,6 +3,7 @@ import { act, at, get, may } from "./api.js";
 import { ask } from "./dialog.js";
 import { h, replace } from "./dom.js";
 import { field } from "./form.js";
+import { released } from "./pointer.js";
 import { legend, sequence } from "./sequence.js";
 import { badge, copy, curl, empty, load, toast } from "./states.js";
 import { table } from "./table.js";
@@ -60,10 +61,14 @@ export function show(place, context) {
   }
 
   const read = () => load(main, readAll, render, 8);
+  const isRead = () => document.querySelector("dialog[open]") || main.querySelector("details[open]") || main.contains(document.activeElement);
+
   replace(place, main);
   read();
   context.every(5000, async () => {
-    if (document.querySelector("dialog[open]") || main.querySelector("details[open]") || main.contains(document.activeElement) || !main.querySelector("h1")) return;
-    replace(main, render(await readAll()));
+    if (isRead() || !main.querySelector("h1")) return;
+    const now = await readAll();
+    await released();
+    if (!isRead()) replace(main, render(now));
   });
 }

@@ -91,10 +91,11 @@ export function startRouter(showPage) {
   addEventListener("popstate", show);
   document.addEventListener("click", (e) => {
     const a = e.target.closest?.("a[href]");
-    if (!a || e.defaultPrevented || e.button || e.ctrlKey || e.metaKey || e.shiftKey || a.target || a.hasAttribute("download")) return;
-    if (a.origin !== location.origin || !find(a.pathname) || a.hash) return;
+    if (!a || e.defaultPrevented || e.button || e.ctrlKey || e.metaKey || e.shiftKey || a.hasAttribute("target") || a.hasAttribute("download")) return;
+    const to = new URL(a.getAttribute("href"), location.href); // a link in a drawing has no `pathname`
+    if (to.origin !== location.origin || !find(to.pathname) || to.hash) return;
     e.preventDefault();
-    go(a.pathname.slice(base.length) + a.search);
+    go(to.pathname.slice(base.length) + to.search);
   });
   show();
 }

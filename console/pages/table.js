@@ -1,5 +1,6 @@
 // table: lists with a row for each item, and more pages of them.
 import { add, h, replace } from "./dom.js";
+import { released } from "./pointer.js";
 import { failed, load } from "./states.js";
 import { t } from "./texts.js";
 
@@ -19,7 +20,8 @@ export function table(items, { columns, key, label }) {
 }
 
 // Calls draw(), which fills `to` anew; the row that had the focus has it afterwards, too.
-export function keepFocus(to, draw) {
+export async function keepFocus(to, draw) {
+  await released();
   const at = document.activeElement;
   const row = to.contains(at) && at.closest("[data-key]");
   draw();
@@ -33,6 +35,7 @@ export function list(to, { columns, key, label, read, none }) {
   let cursor = null;
   let extra = false; // more than the first page is shown
   let round = 0; // only the newest request may write
+  let loading = false;
 
   const more = h("div", { class: "more" });
 
@@ -59,6 +62,9 @@ export function list(to, { columns, key, label, read, none }) {
     }
   }
 
+  // Somebody is further down, or in it.
+  const isRead = () => extra || to.contains(document.activeElement);
+
   function render(page, fresh) {
     cursor = page.next_cursor;
     extra = false;
@@ -74,17 +80,23 @@ export function list(to, { columns, key, label, read, none }) {
   return {
     reload() {
       const mine = ++round;
+      loading = true;
       return load(to, async () => {
-        const page = await read(null);
-        if (mine !== round) throw new DOMException("", "AbortError");
-        return page;
+        try {
+          const page = await read(null);
+          if (mine !== round) throw new DOMException("", "AbortError");
+          return page;
+        } finally {
+          if (mine === round) loading = false;
+        }
       }, (page) => render(page, false), 8);
     },
     async refresh() {
-      if (extra || to.contains(document.activeElement)) return; // somebody reads further down
+      if (loading || isRead()) return;
       const mine = ++round;
       const page = await read(null);
-      if (mine === round) replace(to, render(page, true));
+      await released();
+      if (mine === round && !isRead()) replace(to, render(page, true));
     },
   };
 }

@@ -20,6 +20,11 @@ class Explained(PagesTest):
         one, = rig.ask("sequencer", "event_routing", id=event, endpoint=endpoint)["endpoints"]
         return one
 
+    def reloaded(self, rig):
+        """A signal alone may be handled after the next event."""
+        rig.write_config()
+        self.assertEqual(rig.cli("reload")[1], 0)
+
     def would(self, rig, endpoint, **what):
         one, = rig.ask("sequencer", "routing", endpoint=endpoint, **what)["endpoints"]
         return one
@@ -29,8 +34,7 @@ class Explained(PagesTest):
         rig.config["endpoints"].append(rig.endpoint("line", ordered="workspace", types=["step.*"], breaker=False,
                                                     retry_policy="slow"))
         rig.config["endpoints"].append(rig.endpoint("vip", types=["issue.*"], where={"json:/tier": "gold"}))
-        rig.write_config()
-        rig["sequencer"].reload()
+        self.reloaded(rig)
         rig.receiver.rules({"path": "/legal", "responses": [{"status": 400}]}, {"path": "/slow", "responses": [{"status": 503}]},
                            {"path": "/line", "responses": [{"status": 503}]})
         good = self.send(rig, "issue.made", tier="tin")
@@ -58,6 +62,7 @@ class Explained(PagesTest):
         # An ordered lane: the second waits for the first, and names it.
         first, second = (self.send(rig, f"step.{n}") for n in (1, 2))
         wait_for(lambda: any(d["status"] == "retrying" for d in rig.deliveries(first)))
+        wait_for(lambda: rig.deliveries(second))
         one = wait_for(lambda: (o := self.became(rig, second, "line"))["cause"] == "lane_blocked" and o)
         self.assertEqual(one["event_id"], first)
         # Paused.
@@ -175,19 +180,19 @@ class Explained(PagesTest):
     def test_an_open_circuit_breaker_is_named(self):
         rig = self.pipeline()
         rig.config["endpoints"].append(rig.endpoint("down", types=["down.*"], retry_policy="slow"))
-        rig.write_config()
-        for process in ("sequencer", "deliverer-1"):
-            rig[process].reload()
+        self.reloaded(rig)
         rig.receiver.rules({"path": "/down", "responses": [{"status": 503}]})
         events = [self.send(rig, "down.now") for _ in range(8)]
+        for event in events:
+            wait_for(lambda: rig.deliveries(event))  # accepted, and at the sequencer, too
         auth = {"Authorization": f"Bearer {TOKEN}"}
 
         wait_for(lambda: len(rig.ask("sequencer", "events", type="down.now")["events"]) == len(events))
 
         def routing():
             return [self.call("GET", f"/api/v1/events/{e}/routing?endpoint=down", **auth)[2]["items"][0] for e in events]
-        wait_for(lambda: all(one["cause"] == "breaker_open" for one in routing()))
-        self.assertIn("circuit breaker", routing()[0]["why"])
+        rows = wait_for(lambda: all(one["cause"] == "breaker_open" for one in (r := routing())) and r)
+        self.assertIn("circuit breaker", rows[0]["why"])
 
 
 @unittest.skipUnless(chromium(), "chromium is not installed: tools/deps test")
@@ -202,8 +207,10 @@ class InABrowser(PagesTest):
         tab.wait("document.querySelector('svg.plan a rect')")
         name = tab.js("document.querySelector('svg.plan a').getAttribute('aria-label')")
         self.assertRegex(name, r"^report\.made: 1 attempt so far, the next is due")
-        tab.js("document.querySelector('svg.plan a').dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true}))")
+        tab.js("window.isSameDocument = true")
+        tab.click("svg.plan a")
         tab.wait(f"location.pathname === '/events/{event}'")
+        self.assertTrue(tab.js("window.isSameDocument"))  # loaded again, the portal would have lost its token
         tab.sees("Why, and why not")
         tab.click("summary", "Its place in the retry plan")
         tab.wait("document.querySelectorAll('svg.plan a rect').length === 1")

@@ -1,0 +1,31 @@
+// pointer: tells whether a button of the pointer is down. A click is lost when what is under it is replaced between
+// press and release, so pages wait for the release before they draw anew.
+
+const LONGEST_MS = 3000; // a list of choices swallows the release
+
+let down = null; // until the release: {promise, resolve}
+
+function press() {
+  if (down) return;
+  down = {};
+  down.promise = new Promise((done) => {
+    down.resolve = done;
+  });
+  const mine = down;
+  setTimeout(() => mine === down && release(), LONGEST_MS);
+}
+
+// The click comes before what a timer calls.
+function release() {
+  const was = down;
+  setTimeout(() => {
+    if (down === was) down = null;
+    was?.resolve();
+  });
+}
+
+addEventListener("pointerdown", press, true);
+for (const end of ["pointerup", "pointercancel", "dragend", "blur"]) addEventListener(end, release, true);
+
+// Resolves when no button is down.
+export const released = () => down?.promise;
