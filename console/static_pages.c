@@ -22,9 +22,9 @@ static const char policy[] =
 
 /* The first segment of the address of each page; router.js knows the rest. */
 static const char *const pages[] = {
-    "",           "sign-in", "events", "dead-letters", "endpoints",
-    "workspaces", "rejects", "alerts", "jobs",         "audit",
-    "tokens",     "system",  "sources"};
+    "",           "sign-in", "events",  "dead-letters", "endpoints",
+    "workspaces", "rejects", "alerts",  "jobs",         "audit",
+    "tokens",     "system",  "sources", "event-types"};
 static const char portal[] = "portal";
 
 /* The path of a hostile request may be empty, or not begin with a slash. */

@@ -336,6 +336,16 @@ static json_t *grant_json(struct grant *g)
                      e->throttle.hold.on, "ramp", e->throttle.ramp.on);
 }
 
+/* How long rate_limit holds up deliveries that wait; 0: it holds up none. */
+static int64_t rate_wait_ms(const struct granted_endpoint *e)
+{
+    int64_t us = 0;
+
+    if (e->config && endpoint_waiting(e) > 0)
+        us = throttle_rate_ready_us(&e->throttle, e->config) - mono_us();
+    return us > 0 ? (us + 999) / 1000 : 0;
+}
+
 json_t *deliverer_throttle(void *self, json_t *args, char why[200])
 {
     const char *name = json_string_value(json_object_get(args, "endpoint"));
@@ -343,10 +353,11 @@ json_t *deliverer_throttle(void *self, json_t *args, char why[200])
 
     (void)why;
     if (!g)
-        return json_pack("{s:n,s:n}", "breaker", "window");
-    return json_pack("{s:s,s:i}", "breaker",
+        return json_pack("{s:n,s:n,s:n}", "breaker", "window", "rate_wait_ms");
+    return json_pack("{s:s,s:i,s:I}", "breaker",
                      breaker_state_name(g->endpoint.throttle.breaker.state),
-                     "window", g->endpoint.throttle.window.size);
+                     "window", g->endpoint.throttle.window.size, "rate_wait_ms",
+                     (json_int_t)rate_wait_ms(&g->endpoint));
 }
 
 /* Endpoints that fail. The sequencer lists the held ones. */

@@ -33,8 +33,8 @@ void stats_read(struct api_request *r)
         }
     }
     throttle = api_reply(r, 0);
-    for (size_t i = 0; i < 2; i++) {
-        static const char *const keys[] = {"breaker", "window"};
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const keys[] = {"breaker", "window", "rate_wait_ms"};
         json_t *v = json_object_get(throttle, keys[i]);
 
         json_object_set_new(r->state, keys[i],

@@ -7,6 +7,9 @@ import { count } from "./text.js";
 
 export const isOver = (job) => !["waiting", "running"].includes(job.state);
 
+// Whether somebody can cancel it.
+export const mayEnd = (job) => !isOver(job) && job.kind !== "workspace_erase";
+
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 
 // Reads a job until it has ended.
@@ -39,7 +42,7 @@ export function watch(title, job) {
         h("progress", { max: now.total || 1, value: isOver(now) ? now.total || 1 : handled, "aria-label": "progress" }),
         problem && h("p", { class: "note bad", role: "alert" }, problem),
         h("p", { class: "soft small" }, isOver(now) ? "What is done stays done." : "It goes on if you close this."),
-        h("div", { class: "buttons" }, !isOver(now) && h("button", { class: "danger", onclick: cancel }, "Cancel the job"),
+        h("div", { class: "buttons" }, mayEnd(now) && h("button", { class: "danger", onclick: cancel }, "Cancel the job"),
           h("button", { class: "main", onclick: () => {
             watching = false;
             close(true);

@@ -14,6 +14,8 @@ import * as deadLetters from "./page_dead_letters.js";
 import * as deadLetter from "./page_dead_letter.js";
 import * as workspaces from "./page_workspaces.js";
 import * as workspace from "./page_workspace.js";
+import * as eventTypes from "./page_event_types.js";
+import * as eventType from "./page_event_type.js";
 import * as sources from "./page_sources.js";
 import * as source from "./page_source.js";
 import * as rejects from "./page_rejects.js";
@@ -36,6 +38,8 @@ route("/dead-letters", deadLetters);
 route("/dead-letters/:id", deadLetter);
 route("/workspaces", workspaces);
 route("/workspaces/:workspace", workspace);
+route("/event-types", eventTypes);
+route("/event-types/:name", eventType);
 route("/sources", sources);
 route("/sources/:name", source);
 route("/rejects", rejects);
@@ -49,7 +53,7 @@ route("/tokens", tokens);
 
 const NAV = [["/", "Overview", overview], ["/events", "Events", events],
   ["/dead-letters", "Dead letters", deadLetters], ["/endpoints", "Endpoints", endpoints],
-  ["/workspaces", "Workspaces", workspaces], ["/sources", "Sources", sources], ["/rejects", "Refused requests", rejects], ["/alerts", "Alerts", alerts],
+  ["/workspaces", "Workspaces", workspaces], ["/sources", "Sources", sources], ["/event-types", "Event types", eventTypes], ["/rejects", "Refused requests", rejects], ["/alerts", "Alerts", alerts],
   ["/jobs", "Jobs", jobs], ["/system", "System", system], ["/audit", "Audit", audit], ["/tokens", "Tokens", tokens]];
 
 // `needs`: what one must be permitted to do. `tenant`: also for the token of a workspace.

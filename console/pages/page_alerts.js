@@ -3,29 +3,36 @@ import { act, at, get, may } from "./api.js";
 import { ask, open } from "./dialog.js";
 import { h, replace } from "./dom.js";
 import { field } from "./form.js";
+import { released } from "./pointer.js";
 import { badge, curl, empty, load, toast } from "./states.js";
-import { list } from "./table.js";
+import { list, table } from "./table.js";
 import { time } from "./time.js";
 
 export const title = () => "Alerts";
 
 export function show(place, context) {
   const rows = h("div");
+  const silences = h("div");
 
-  const silence = (name) => ask({ title: `Silence ${name}?`, action: "Silence",
+  function changed() {
+    alerts.reload();
+    readSilences().catch(() => {});
+  }
+
+  const silence = (name) => ask({ title: name ? `Silence ${name}?` : "Silence a rule?", action: "Silence",
     text: "Its notifiers are not notified for this time. If it fires then and still does at the end, they are.",
-    fields: [field({ name: "for", label: "For how long", required: true, value: "2h", hint: "such as 30m, 2h or 3d; at most 90d" }), field({ name: "note", label: "Why, for others", max: 1000 })],
+    fields: [!name && field({ name: "name", label: "Rule", required: true, hint: "its name in alerts of grapnel.yaml, or of a built-in one" }), field({ name: "for", label: "For how long", required: true, value: "2h", hint: "such as 30m, 2h or 3d; at most 90d" }), field({ name: "note", label: "Why, for others", max: 1000 })].filter(Boolean),
     act: async (v) => {
-      await act("POST", `${at("alerts", name)}/silence`, v.note ? v : { for: v.for });
+      await act("POST", `${at("alerts", name ?? v.name)}/silence`, { for: v.for, ...(v.note ? { note: v.note } : {}) });
       toast("It is silenced.");
-      alerts.reload();
+      changed();
     } });
 
   async function unsilence(name) {
     try {
       await act("POST", `${at("alerts", name)}/unsilence`, {});
       toast("It is no longer silenced.");
-      alerts.reload();
+      changed();
     } catch (e) {
       toast(e.message);
     }
@@ -54,7 +61,23 @@ export function show(place, context) {
     read: () => get("/alerts", { limit: 200 }, context.signal),
     none: () => h("div", { class: "card" }, empty("No alert fires, and none has", h("p", { class: "soft" }, "Rules are in ", h("code", null, "alerts"), " of grapnel.yaml; those for dead letters, delays, disk and endpoints are built in."))),
   });
-  replace(place, h("div", { class: "head" }, h("h1", null, "Alerts"), h("span", { class: "grow" }), curl("/alerts")), rows);
+
+  // Also of alerts that do not fire now.
+  async function readSilences() {
+    const { items } = await get("/silences", { limit: 100 }, context.signal);
+    await released();
+    replace(silences, items.length > 0 && h("section", { class: "card flush below" }, h("h2", null, "Silences"), table(items, { label: "silences", key: (s) => s.name, columns: [
+      { head: "Rule", cell: (s) => h("span", { class: "clip mono", title: s.name }, s.name) }, { head: "Until", cell: (s) => time(s.silenced_until) },
+      ...(may("alert") ? [{ head: "", cell: (s) => h("button", { class: "small", onclick: () => unsilence(s.name) }, "End it") }] : []),
+      { head: "By", wide: true, cell: (s) => s.by ?? "–" }, { head: "Why", wide: true, cell: (s) => h("span", { class: "wrap" }, s.note ?? "–") }] })));
+  }
+
+  replace(place, h("div", { class: "head" }, h("h1", null, "Alerts"), h("span", { class: "grow" }), may("alert") && h("button", { onclick: () => silence() }, "Silence a rule…"), curl("/alerts")), rows, silences);
   alerts.reload();
-  context.every(5000, () => !document.querySelector("dialog[open]") && alerts.refresh());
+  readSilences().catch(() => {});
+  context.every(5000, async () => {
+    if (document.querySelector("dialog[open]")) return;
+    await alerts.refresh();
+    await readSilences();
+  });
 }

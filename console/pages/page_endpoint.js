@@ -7,6 +7,7 @@ import { change, remove, rotate, shown } from "./endpoint_form.js";
 import { exchange } from "./exchange.js";
 import { released } from "./pointer.js";
 import { go, setQuery, titled } from "./router.js";
+import { replay } from "./replay.js";
 import { retryPlan } from "./retry_plan.js";
 import { wouldGet } from "./routing.js";
 import { badge, copy, curl, empty, load, toast } from "./states.js";
@@ -67,6 +68,7 @@ export function show(place, context) {
     e.managed_by === "api" && !e.temporary && may("endpoints") && [
       h("button", { onclick: async () => (await change(e)) && (toast(t`It is changed.`), read()) }, t`Change…`),
       h("button", { onclick: async () => (await rotate(e)) && read() }, t`New secret…`)],
+    !isTenant() && e.managed_by && may("replay") && h("button", { onclick: async () => (await replay({ endpoint: name })) && (toast("They are sent again."), go("/jobs")) }, "Replay…"),
     e.managed_by === "api" && may("endpoints") && h("button", { class: "danger", onclick: async () => (await remove(e)) && (toast(t`It is deleted.`), go("/endpoints")) }, t`Delete…`),
   ];
 
@@ -112,7 +114,7 @@ export function show(place, context) {
       [t`Responses`, Object.entries(s.statuses).filter(([, n]) => n).map(([k, n]) => [badge(`${k === "none" ? t`no response` : k}: ${count(n)}`, k === "2xx" ? "good" : "bad"), " "])],
       [t`Latency`, `p50 ${duration(s.latency_ms.p50)} · p95 ${duration(s.latency_ms.p95)} · p99 ${duration(s.latency_ms.p99)}`],
       [t`Open`, [t`${count(s.in_flight)} in flight, ${count(s.waiting)}${s.waiting_more ? "+" : ""} waiting, ${count(s.retrying)} retrying`, s.oldest_waiting_at && t`, the oldest for ${since(s.oldest_waiting_at)}`]],
-      [t`Breaker`, s.breaker === null ? t`not known` : [badge(s.breaker, s.breaker === "closed" ? "good" : "bad"), s.window !== null && t` ${plural(s.window, t`attempt`, t`attempts`)} at the same time`]],
+      [t`Breaker`, s.breaker === null ? t`not known` : [badge(s.breaker, s.breaker === "closed" ? "good" : "bad"), s.window !== null && t` ${plural(s.window, t`attempt`, t`attempts`)} at the same time`, s.rate_wait_ms > 0 && [" ", badge(t`its rate limit holds deliveries up`, "warn")]]],
       [t`Last success`, time(s.last_success_at)], [t`Last failure`, time(s.last_failure_at)],
     ].map(([n, v]) => [h("dt", null, n), h("dd", null, v)])));
   }

@@ -1,9 +1,11 @@
 // page_workspace: one workspace: its sequence drawn with gaps, late and buffered events; and the gaps, which can be closed.
 import { act, at, get, may } from "./api.js";
-import { ask } from "./dialog.js";
+import { ask, secret } from "./dialog.js";
 import { h, replace } from "./dom.js";
 import { field } from "./form.js";
+import { watch } from "./job.js";
 import { released } from "./pointer.js";
+import { go } from "./router.js";
 import { legend, sequence } from "./sequence.js";
 import { badge, copy, curl, empty, load, toast } from "./states.js";
 import { table } from "./table.js";
@@ -33,6 +35,28 @@ export function show(place, context) {
       read();
     } });
 
+  async function link() {
+    const made = await ask({ title: "Make a link to the portal?", action: "Make it",
+      text: "It opens the pages of this workspace for a user of this customer, once and within 10 minutes. Who opens it first has the portal.",
+      fields: [field({ name: "user", label: "User", max: 100, hint: "the name that audit and histories show" }),
+        h("label", { class: "row" }, h("input", { type: "checkbox", name: "read_only", value: "yes" }), "Only to read")],
+      act: (v) => act("POST", `${at("workspaces", workspace)}/portal-link`, { ...(v.user ? { user: v.user } : {}), ...(v.read_only ? { read_only: true } : {}) }) });
+    if (made?.url) await secret("The link", "It is shown only now.", made.url, copy(made.url, "Copy", "the link"));
+  }
+
+  async function erase() {
+    const job = await ask({ title: `Erase ${workspace}?`, action: "Erase all of its data", danger: true,
+      text: "For ever: bodies, headers, names, attempts, responses, dead letters and refused requests, in all processes. From now on ingress responds 410 to its events. It cannot be cancelled.",
+      fields: [field({ name: "name", label: "Write the name of the workspace", required: true, max: 512 })],
+      act: (v) => {
+        if (v.name !== workspace) throw Object.assign(new Error("This is not the name of this workspace."), { field: "name" });
+        return act("DELETE", at("workspaces", workspace));
+      } });
+    if (!job) return;
+    await watch(`${workspace} is erased`, job);
+    go("/jobs");
+  }
+
   // The provider's numbers, by source; and Grapnel's own, which have no gaps.
   function lines(w) {
     const width = Math.max(280, Math.min(1200, main.clientWidth - 40));
@@ -49,7 +73,8 @@ export function show(place, context) {
   function render(w) {
     return h("div", { class: "stack" },
       h("div", { class: "head" }, h("div", { class: "grow" }, h("p", { class: "crumb" }, h("a", { href: "/workspaces" }, "Workspaces")), h("h1", null, w.workspace)),
-        h("a", { href: `/events?workspace=${encodeURIComponent(w.workspace)}` }, "Its events"), curl(at("workspaces", workspace))),
+        h("a", { href: `/events?workspace=${encodeURIComponent(w.workspace)}` }, "Its events"),
+        may("portal") && h("button", { onclick: link }, "Portal link…"), may("erase") && h("button", { class: "danger", onclick: erase }, "Erase…"), curl(at("workspaces", workspace))),
       h("section", { class: "card" }, h("dl", { class: "facts" }, [["Name", [h("span", { class: "mono" }, w.workspace), copy(w.workspace, null, "the name")]], ["Newest number", count(w.sequence)],
         ["Open gaps", w.open_gaps ? badge(count(w.open_gaps), "warn") : "0"], ["Buffered", w.buffered ? badge(count(w.buffered), "warn") : "0"]].map(([n, v]) => [h("dt", null, n), h("dd", null, v)])),
       h("details", null, h("summary", null, "Its clock: how many events of each type"), h("dl", { class: "facts" }, Object.entries(w.clock).map(([type, n]) => [h("dt", null, type), h("dd", null, count(n))])))),

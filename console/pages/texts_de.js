@@ -6,6 +6,7 @@ export default {
     "The console does not respond. This page tries again by itself.": "Der Server antwortet nicht. Diese Seite versucht es von selbst wieder.",
     "The console responded {0}.": "Der Server hat mit {0} geantwortet.",
     "loading": "wird geladen",
+    "its rate limit holds deliveries up": "seine Höchstrate hält Zustellungen auf",
     "It may have been deleted, or have left the history.": "Vielleicht wurde es gelöscht, oder es ist zu alt.",
     "Wait, then try again.": "Warten Sie, und versuchen Sie es dann noch einmal.",
     "There is no such thing": "Das gibt es nicht",

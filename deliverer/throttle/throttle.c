@@ -22,16 +22,21 @@ static bool on_ramp(const struct throttle *t, bool late)
     return t->ramp.on && (late || !t->ramp_late);
 }
 
+int64_t throttle_rate_ready_us(const struct throttle *t,
+                               const struct endpoint_config *c)
+{
+    return t->rated ? bucket_ready_us(&t->rate_bucket,
+                                      rate_slack_us(&c->settings.rate_limit))
+                    : 0;
+}
+
 int64_t throttle_ready_us(const struct throttle *t,
                           const struct endpoint_config *c, bool late)
 {
-    int64_t at = breaker_ready_us(&t->breaker), then;
+    int64_t at = breaker_ready_us(&t->breaker),
+            then = throttle_rate_ready_us(t, c);
 
-    if (t->rated) {
-        then = bucket_ready_us(&t->rate_bucket,
-                               rate_slack_us(&c->settings.rate_limit));
-        at = then > at ? then : at;
-    }
+    at = then > at ? then : at;
     if (on_ramp(t, late)) {
         then = bucket_ready_us(&t->ramp_bucket, RAMP_SLACK_US);
         at = then > at ? then : at;

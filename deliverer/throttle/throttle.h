@@ -54,6 +54,10 @@ struct throttle {
 
 void throttle_configure(struct throttle *t, const struct endpoint_config *c);
 
+/* When the rate limit permits the next attempt; in the past: it does now. */
+int64_t throttle_rate_ready_us(const struct throttle *t,
+                               const struct endpoint_config *c);
+
 /* When the next attempt may begin, if the window has space; INT64_MAX: not before an
  * attempt ends. `late`: the attempt is a due retry. */
 int64_t throttle_ready_us(const struct throttle *t,

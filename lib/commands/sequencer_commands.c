@@ -534,14 +534,33 @@ const struct command_spec command_routing = {
 static const char *const routing_statuses[] = {
     "waiting", "in_flight", "retrying",   "delivered",
     "dead",    "abandoned", "not_routed", NULL};
-static const char *const causes[] = {
-    "delivered",       "dead",        "abandoned",    "in_flight",
-    "retry_scheduled", "capacity",    "no_deliverer", "paused",
-    "disabled",        "held",        "off",          "removed",
-    "lane_blocked",    "lane_halted", "breaker_open", "duplicate",
-    "ignored",         "refused",     "buffered",     "split",
-    "not_subscribed",  "not_listed",  "made_later",   "subscribed_later",
-    "condition",       NULL};
+static const char *const causes[] = {"delivered",
+                                     "dead",
+                                     "abandoned",
+                                     "in_flight",
+                                     "retry_scheduled",
+                                     "capacity",
+                                     "no_deliverer",
+                                     "paused",
+                                     "disabled",
+                                     "held",
+                                     "off",
+                                     "removed",
+                                     "lane_blocked",
+                                     "lane_halted",
+                                     "breaker_open",
+                                     "duplicate",
+                                     "ignored",
+                                     "refused",
+                                     "buffered",
+                                     "split",
+                                     "not_subscribed",
+                                     "not_listed",
+                                     "made_later",
+                                     "subscribed_later",
+                                     "condition",
+                                     "rate_limit",
+                                     NULL};
 static const struct value event_routing_args[] = {
     TEXT("id", "the id of the event", .flags = VALUE_REQUIRED, .min = 1,
          .max = 200),
@@ -557,7 +576,8 @@ static const struct value event_routing_args[] = {
         CHOICE("cause", causes,                                                \
                "what that is due to. in_flight: its deliverer has it; "        \
                "capacity: it is due, and waits for the end of others; "        \
-               "breaker_open: only in HTTP; not_listed: its sender chose "     \
+               "breaker_open, rate_limit: only in HTTP; not_listed: its "      \
+               "sender chose "                                                 \
                "other endpoints; condition: a condition on data that is no "   \
                "longer stored decided"),                                       \
         TEXT("why", "the same as a sentence for people"),                      \
@@ -596,8 +616,8 @@ const struct command_spec command_event_routing = {
     .process = "sequencer",
     .help = "Says for each endpoint what became of a stored event: delivered, "
             "what the delivery waits for, why it is dead, or why the event was "
-            "not routed to it. Over HTTP the circuit breakers of the first 20 "
-            "endpoints that wait are asked, too.",
+            "not routed to it. Over HTTP the circuit breakers and rate limits "
+            "of the first 20 endpoints that wait are asked, too.",
     .args = event_routing_args,
     .reply = OBJECT("reply", event_routing_fields, ""),
     .role = ROLE_VIEWER,

@@ -40,6 +40,10 @@
         INTEGER("window",                                                      \
                 "attempts that may be in progress at the same time; null: as " \
                 "above",                                                       \
+                .flags = VALUE_NULL),                                          \
+        INTEGER("rate_wait_ms",                                                \
+                "how long its `rate_limit` still holds up deliveries that "    \
+                "wait at the deliverer; 0: it holds up none; null: as above",  \
                 .flags = VALUE_NULL)
 
 /* What lists take. */

@@ -21,7 +21,7 @@ from rig import RigTest, main, wait_for
 KEY = "a key of any"
 TOKEN = "an-admin-token-of-the-file"
 PAGES = ["/", "/events", "/dead-letters", "/endpoints", "/workspaces", "/rejects", "/alerts", "/jobs", "/audit",
-         "/tokens", "/system", "/system/sequencer", "/sources", "/sources/any"]
+         "/tokens", "/system", "/system/sequencer", "/sources", "/sources/any", "/event-types"]
 RLO = "\u202e"
 HOSTILE = f"<img src=x onerror=hacked()>{RLO}\"'--></script><script>hacked()</script>"
 

@@ -51,6 +51,7 @@ class Accessible(PortalTest):
             self.send(rig, "issue.counted", source="ledger", seq=seq)
         rig.post(b"not signed", source="any", headers={"X-Sig": "00"})
         rig.cli("tokens", "create", "looks", "--role", "viewer")
+        rig.ask("sequencer", "event_type_create", name="issue.made", schema={"required": ["id"]}, example={"id": 7})
         self.letter = self.dead(rig, 12)[0]["id"]
         wait_for(lambda: any(d["status"] == "retrying" for d in rig.deliveries(self.late)))
         rig.wait_status(self.good)
@@ -69,6 +70,7 @@ class Accessible(PortalTest):
         self.page(tab, "/endpoints/slow", "document.querySelector('tbody')")
         self.page(tab, f"/dead-letters/{self.letter}", "document.querySelector('pre.block')")
         self.page(tab, "/workspaces/acme", "document.querySelector('rect.missing')")
+        self.page(tab, "/event-types/issue.made", "document.querySelector('pre.block')")
         tab.open(self.base + "/rejects")
         tab.click("tbody a")
         tab.wait("document.querySelector('pre.block')")
@@ -81,7 +83,9 @@ class Accessible(PortalTest):
         tab = self.signed_in("/endpoints")
         for path, button in [("/endpoints", "New endpoint"), ("/endpoints/crm", "Pause…"), ("/endpoints/crm", "Test"),
                              (f"/events/{self.good}", "Send again…"), ("/dead-letters", "Resolve…"),
-                             ("/tokens", "New token"), ("/workspaces/acme", "Close…")]:
+                             ("/tokens", "New token"), ("/workspaces/acme", "Close…"), ("/workspaces/acme", "Portal link…"),
+                             ("/workspaces/acme", "Erase…"), ("/event-types", "New event type"), ("/jobs", "Replay events…"),
+                             ("/alerts", "Silence a rule…")]:
             tab.open(self.base + path)
             tab.click("button", button)
             tab.wait("document.querySelector('dialog[open]') && !document.querySelector('dialog .skeleton')", button)

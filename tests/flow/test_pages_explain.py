@@ -177,9 +177,10 @@ class Explained(PagesTest):
         self.assertIn("Dead letter after attempt 12 (budget_attempts)", said)
 
 
-    def test_an_open_circuit_breaker_is_named(self):
+    def test_an_open_circuit_breaker_and_a_rate_limit_are_named(self):
         rig = self.pipeline()
-        rig.config["endpoints"].append(rig.endpoint("down", types=["down.*"], retry_policy="slow"))
+        rig.config["endpoints"] += [rig.endpoint("down", types=["down.*"], retry_policy="slow"),
+                                    rig.endpoint("rated", types=["rated.*"], rate_limit="1/h")]
         self.reloaded(rig)
         rig.receiver.rules({"path": "/down", "responses": [{"status": 503}]})
         events = [self.send(rig, "down.now") for _ in range(8)]
@@ -193,6 +194,18 @@ class Explained(PagesTest):
             return [self.call("GET", f"/api/v1/events/{e}/routing?endpoint=down", **auth)[2]["items"][0] for e in events]
         rows = wait_for(lambda: all(one["cause"] == "breaker_open" for one in (r := routing())) and r)
         self.assertIn("circuit breaker", rows[0]["why"])
+        *_, last = (self.send(rig, "rated.now") for _ in range(3))  # two may be sent at once
+        wait_for(lambda: rig.deliveries(last))
+
+        def last_at_rated():
+            _, _, page = self.call("GET", f"/api/v1/events/{last}/routing?endpoint=rated", **auth)
+            return page["items"][0]
+        one = wait_for(lambda: (o := last_at_rated())["cause"] == "rate_limit" and o)
+        self.assertRegex(one["why"], r"rate_limit of the endpoint: it permits the next attempt in \d+ ms")
+        _, _, stats = self.call("GET", "/api/v1/endpoints/rated/stats", **auth)
+        self.assertGreater(stats["rate_wait_ms"], 1000)
+        _, _, stats = self.call("GET", "/api/v1/endpoints/crm/stats", **auth)
+        self.assertEqual(stats["rate_wait_ms"], 0)
 
 
 @unittest.skipUnless(chromium(), "chromium is not installed: tools/deps test")

@@ -452,6 +452,21 @@ class InABrowser(PortalTest):
         tab.click(".nav a", "Endpoints")
         tab.sees("This page has ended.")
 
+    def test_it_says_at_once_that_its_token_has_ended(self):
+        rig = self.portal()
+        rig.wait_status(self.send(rig, "issue.made"))
+        tab = self.opened("/events?live=1")
+        tab.sees("● Live")
+        tab.sees("issue.made")
+        token = next(h["authorization"] for h in tab.sent if "authorization" in h)
+        self.assertEqual(self.call("DELETE", "/api/portal", Authorization=token)[0], 200)
+        tab.sees("This page has ended.")  # nobody has clicked
+        tab.sees("open a new one")
+        self.assertNotIn("issue.made", tab.text())
+        # A link that nobody has opened in time: the same as one that was used.
+        tab.open(f"{self.base}/portal#link=" + "0" * 64)
+        tab.sees("This link was used, or has expired: a link works once, for 10 minutes.")
+
     def test_every_act_and_nothing_of_others(self):
         rig = self.portal()
         self.send(rig, "contract.signed", team="bravo")

@@ -183,6 +183,9 @@ def pages(events, dead_letters):
         "/alerts": "main .state, main tbody tr",
         "/jobs": "main .state",
         "/system": row,
+        "/sources": row,
+        "/sources/plane": "main .card",
+        "/event-types": "main .state, main tbody tr",
         "/audit": "main .state, main tbody tr",
         "/tokens": "main .state, main tbody tr",
     }
