@@ -175,7 +175,14 @@ class Tab:
         return self.js("location.pathname + location.search + location.hash")
 
     def place(self, selector, text=None):
-        """Where an element with this text is, when it can be clicked."""
+        """Where an element with this text is, when it can be clicked and does not move any more: what comes later above
+        it moves it."""
+        at = self.place_now(selector, text)
+        while (now := self.place_now(selector, text)) != at:
+            at = now
+        return at
+
+    def place_now(self, selector, text):
         find = (f"[...document.querySelectorAll({json.dumps(selector)})].find((e) => e.checkVisibility() && "
                 f"!e.disabled && ({json.dumps(text)} === null || e.textContent.trim() === {json.dumps(text)} "
                 f"|| e.textContent.includes({json.dumps(text)})))")
