@@ -14,16 +14,29 @@ import { time } from "./time.js";
 
 export const title = ({ workspace }) => `Workspace ${workspace}`;
 
-const READ = 300;
+const READ = 300; // events
+const SEARCHES = 6; // a search reads a bounded number of rows, so one may find few
 
 export function show(place, context) {
   const { workspace } = context.params;
   const main = h("div");
 
+  // The newest ones: {events, more: there may be older ones}
+  async function readEvents(sequence) {
+    const events = [];
+    let cursor = null;
+    for (let n = 0; n < SEARCHES; n++) {
+      const page = await get("/events", { workspace, limit: READ - events.length, cursor }, context.signal);
+      events.push(...page.items.filter((e) => e.workspace === workspace)); // `*` in a name is any text in a search
+      cursor = page.next_cursor;
+      if (!cursor || events.length >= READ || events.at(-1)?.sequence === 1) break;
+    }
+    return { events, more: Boolean(cursor) && events.length < READ && events.length < sequence };
+  }
+
   async function readAll() {
-    const [one, events, gaps] = await Promise.all([get(at("workspaces", workspace), null, context.signal),
-      get("/events", { workspace, limit: READ }, context.signal), get("/gaps", { workspace, limit: 100 }, context.signal)]);
-    return { ...one, events: events.items.filter((e) => e.workspace === workspace), gaps: gaps.items.filter((g) => g.workspace === workspace) };
+    const [one, gaps] = await Promise.all([get(at("workspaces", workspace), null, context.signal), get("/gaps", { workspace, limit: 100 }, context.signal)]);
+    return { ...one, ...await readEvents(one.sequence), gaps: gaps.items.filter((g) => g.workspace === workspace) };
   }
 
   const close = (g) => ask({ title: `Close the gap ${g.from === g.to ? g.from : `${g.from} to ${g.to}`}?`, action: "Close the gap",
@@ -67,7 +80,8 @@ export function show(place, context) {
       const gaps = w.gaps.filter((g) => g.source === source);
       return (numbers.size || gaps.length) && h("section", { class: "card" }, h("h2", null, `Numbers of ${source}`), sequence(`numbers of ${source}`, numbers, gaps, width), legend());
     }), h("section", { class: "card" }, h("h2", null, "Grapnel's numbers, in the order of delivery"), own.size ? [sequence("Grapnel's numbers", own, [], width), !sources.length && legend()]
-      : empty("No event with a number in the history"))];
+      : empty(w.more ? "No event with a number was found so far" : "No event with a number in the history")),
+    w.more && h("p", { class: "soft small" }, "Older events were not searched: ", h("a", { href: `/events?workspace=${encodeURIComponent(w.workspace)}` }, "search further back"), ".")];
   }
 
   function render(w) {

@@ -1,5 +1,5 @@
 """However long the history is, a page reads a bounded part of it: what each process reads from its database is counted
-while Chromium shows each page over 300,000 events."""
+while Chromium shows each page over 100,000 events."""
 
 import os
 import pathlib
@@ -11,7 +11,7 @@ import history
 from browser import Browser, chromium
 from rig import SLOW, main
 
-EVENTS, DEAD_LETTERS = (300_000, 100_000) if SLOW == 1 else (60_000, 20_000)
+EVENTS, DEAD_LETTERS = (100_000, 40_000) if SLOW == 1 else (30_000, 10_000)
 READ_MAX = 6 * 1024 * 1024  # of one page; what it needs is 1 to 3 MB
 
 

@@ -192,7 +192,7 @@ class Explained(PagesTest):
 
         def routing():
             return [self.call("GET", f"/api/v1/events/{e}/routing?endpoint=down", **auth)[2]["items"][0] for e in events]
-        rows = wait_for(lambda: all(one["cause"] == "breaker_open" for one in (r := routing())) and r)
+        rows = wait_for(lambda: (r := routing()) and all(one["cause"] == "breaker_open" for one in r) and r)
         self.assertIn("circuit breaker", rows[0]["why"])
         *_, last = (self.send(rig, "rated.now") for _ in range(3))  # two may be sent at once
         wait_for(lambda: rig.deliveries(last))

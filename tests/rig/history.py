@@ -71,6 +71,10 @@ def fill_sequencer(rig, how):
             "CASE n % 10 WHEN 3 THEN 400 ELSE 200 END, 'deliverer-1', "
             "CASE n % 10 WHEN 3 THEN 'rejected' ELSE '' END "
             "FROM c WHERE n % 1000000 <> 11", how)
+        lane, = db.execute("SELECT max(lane) FROM workspaces").fetchone()
+        db.execute("INSERT INTO workspaces(name, sequence, clock, routed, lane) SELECT 'w' || (n % :spaces), max(sequence), "
+                   "json_object('issue.updated', count(*)), x'', :lane + 1 + n % :spaces FROM events WHERE n > 1 AND workspace LIKE 'w%' "
+                   "AND workspace <> 'ws-1' GROUP BY n % :spaces", {**how, "lane": lane})
         db.execute("UPDATE link_in SET n = :count WHERE peer = 'ingress'", how)
         for key in ("next_route_order", "reserved_event"):
             db.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)",
@@ -178,7 +182,7 @@ def pages(events, dead_letters):
         "/endpoints": row,
         "/endpoints/crm": "main svg",
         "/workspaces": row,
-        "/workspaces/w17": "main svg",
+        "/workspaces/w17": "main .card",
         "/rejects": "main .state",
         "/alerts": "main .state, main tbody tr",
         "/jobs": "main .state",
@@ -221,7 +225,7 @@ def opened_ms(tab, url, ready):
 def shown_ms(tab, path, ready):
     """From following a link to all that the page shows at once."""
     return tab.js(f"""(async () => {{
-        const began = performance.now(), until = began + 15000;
+        const began = performance.now(), until = began + 10000;
         history.pushState(null, "", {json.dumps(path)});
         dispatchEvent(new PopStateEvent("popstate"));
         do {{
