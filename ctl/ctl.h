@@ -74,6 +74,7 @@ int run_replay(struct ctl *c);
 int run_show(struct ctl *c);
 int run_rejects(struct ctl *c);
 int run_rejects_show(struct ctl *c);
+int run_rejects_explain(struct ctl *c);
 int run_retry_plan(struct ctl *c);
 int run_endpoints_test(struct ctl *c);
 int run_metrics(struct ctl *c);

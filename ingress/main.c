@@ -20,6 +20,7 @@
  *           already, and the sequencer recognises the provider's repetition of it */
 #include "commands.h"
 #include "ingress.h"
+#include "reject_explain.h"
 #include "rejects.h"
 #include "rejects_erase.h"
 #include "replay_job.h"
@@ -76,6 +77,7 @@ static const struct control_command commands[] = {
     {&command_request, show_request},
     {&command_reject, show_reject},
     {&command_rejects, rejects_show},
+    {&command_reject_explain, reject_explain},
     {&command_archive, replay_archive},
     {&command_resend, replay_resend},
     {&command_replay, replay_job_make},

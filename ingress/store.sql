@@ -25,13 +25,16 @@ CREATE INDEX rejects_id ON rejects (id) WHERE id <> '';
 CREATE INDEX rejects_delivery_id ON rejects (delivery_id)
   WHERE delivery_id IS NOT NULL;
 
--- Bodies of refused requests, for a day and at most 64 MiB (rejects.c).
+-- Bodies of refused requests, for a day and at most 64 MiB (rejects.c); and the headers of those
+-- whose signature was not valid, with the signature and without shared tokens, from which
+-- `grapnel rejects explain` finds the mistake.
 CREATE TABLE reject_bodies (
   n      INTEGER PRIMARY KEY,
   id     TEXT NOT NULL,
   source TEXT NOT NULL,
   at_ms  INTEGER NOT NULL,
-  body   BLOB NOT NULL
+  body   BLOB NOT NULL,
+  head   BLOB NOT NULL DEFAULT x''     -- packed; empty: of another refusal
 ) STRICT;
 CREATE UNIQUE INDEX reject_bodies_id ON reject_bodies (id);
 CREATE INDEX reject_bodies_source ON reject_bodies (source, n);

@@ -376,6 +376,7 @@ static api_step *step_of(const struct command_spec *c)
         {&command_attempt, attempt_read},
         {&command_rejects, reject_list},
         {&command_reject, reject_read},
+        {&command_reject_explain, reject_read},
         {&command_audit_list, audit_list},
         {&command_audit_verify_all, audit_verify_all},
         {&command_stream, stream_begin},

@@ -98,7 +98,7 @@ void reject_list(struct api_request *r)
 void reject_read(struct api_request *r)
 {
     if (r->stage++ == 0) {
-        ask_kind(r, "ingress", &command_reject);
+        ask_kind(r, "ingress", r->command);
         return;
     }
     for (size_t i = 0; i < r->asked_count; i++)

@@ -1,5 +1,5 @@
 // page_rejects: requests that ingress refused, with the reason; and one of them with its bytes.
-import { at, get } from "./api.js";
+import { at, get, may } from "./api.js";
 import { h, replace } from "./dom.js";
 import { filters, sinceOptions } from "./form.js";
 import { payload } from "./payload.js";
@@ -12,6 +12,19 @@ export const title = ({ id }) => (id ? `Refused request ${id}` : "Refused reques
 
 const SHOWN = 200;
 
+// The usual mistake behind the refusal, as `grapnel rejects explain` says it.
+const explained = (e) => h("div", { class: "stack" },
+  e.findings.map((f) => h("div", null, h("p", null, badge(words(f.mistake), f.certain ? "bad" : "warn"), !f.certain && " perhaps: ", " ", f.text), h("p", { class: "soft" }, f.fix))),
+  e.findings.length === 0 && !e.note && h("p", null, `No usual mistake explains it: ${e.tried} signatures were compared. Either the secret is one that Grapnel does not have, or somebody else sent the request.`),
+  e.note && h("p", { class: "soft" }, e.note),
+  !e.complete && h("p", { class: "soft" }, "The body is large, so not all mistakes were tried."));
+
+function why(id, context) {
+  const place = h("div");
+  load(place, () => get(at("rejects", id, "explanation"), null, context.signal), explained, 2);
+  return h("section", { class: "card" }, h("h2", null, h("span", { class: "grow" }, "Why"), curl(at("rejects", id, "explanation"))), place);
+}
+
 function one(place, context) {
   const { id } = context.params;
   const main = h("div");
@@ -23,6 +36,7 @@ function one(place, context) {
       ["Source", r.source ? h("a", { href: at("sources", r.source) }, r.source) : "the path names no configured source"], ["Request", h("span", { class: "mono" }, `${r.method} ${r.path}`)], ["From", r.remote],
       r.delivery_id && ["Provider's delivery", h("span", { class: "mono" }, r.delivery_id)], ["Body", bytes(r.body_bytes)], ["Process", r.process],
     ].filter(Boolean).map(([n, v]) => [h("dt", null, n), h("dd", null, v)]))),
+    may("explain") && why(r.id, context),
     h("section", { class: "card" }, h("h2", null, "Headers, without secrets"), h("pre", { class: "block", tabindex: "0" }, r.headers.map(([n, v]) => `${n}: ${v}`).join("\n"))),
     h("section", { class: "card" }, h("h2", null, "Body"), r.body_b64 !== undefined
       ? payload({ bytes: Uint8Array.from(atob(r.body_b64), (c) => c.charCodeAt(0)), type: "" }, null)

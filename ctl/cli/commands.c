@@ -786,6 +786,21 @@ const struct command ctl_commands[] = {
         .run = run_rejects_show,
     },
     {
+        .name = "rejects explain",
+        .args = "ID",
+        .min = 1,
+        .max = 1,
+        .summary = "say which usual mistake explains a refused request",
+        .help =
+            "Compares the signature of the request with what usual mistakes "
+            "make of it: the secret of\nanother source, a body that a proxy "
+            "changed, another URL or encoding, a wrong clock. No\nsecret is "
+            "shown. Requests are kept for a day.",
+        .examples =
+            "  grapnel rejects explain rej_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n",
+        .run = run_rejects_explain,
+    },
+    {
         .name = "retry-plan",
         .args = "POLICY",
         .min = 1,

@@ -75,6 +75,7 @@ static const struct {
     {"explain", WORDS_EVENT},
     {"show", WORDS_EVENT},
     {"rejects show", WORDS_FREE},
+    {"rejects explain", WORDS_FREE},
     {"tokens create", WORDS_FREE},
     {"tokens revoke", WORDS_FREE},
     {"jobs cancel", WORDS_FREE},

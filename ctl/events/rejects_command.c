@@ -177,6 +177,73 @@ static void print_reject(struct ctl *c, const json_t *r, struct bytes body)
                "older than a day, or newer ones replaced it)\n");
 }
 
+static void print_explanation(struct ctl *c, const json_t *r)
+{
+    const json_t *all = json_object_get(r, "findings"), *f;
+    const char *note = text_of(r, "note");
+    size_t i;
+
+    printf("%s%s%s  refused: %s (%s)\n", colour_on(BOLD, c->colour),
+           text_of(r, "id"), colour_off(BOLD, c->colour), text_of(r, "reason"),
+           text_of(r, "status"));
+    printf("  at         %s %s, by %s\n", time_of(r, "at"), when_zone(),
+           text_of(r, "process"));
+    printf("  source     %s\n", text_or_dash(r, "source"));
+    json_array_foreach(all, i, f)
+    {
+        bool certain = json_is_true(json_object_get(f, "certain"));
+
+        printf("\n%s%s%s%s: %s\n", colour_on(certain ? RED : YELLOW, c->colour),
+               text_of(f, "mistake"),
+               colour_off(certain ? RED : YELLOW, c->colour),
+               certain ? "" : " (perhaps)", text_of(f, "text"));
+        printf("  %s\n", text_of(f, "fix"));
+    }
+    if (!json_array_size(all) && !*note)
+        printf("\nNo usual mistake explains it (%s signatures compared). "
+               "Either the secret is one that Grapnel does\nnot have: copy it "
+               "again from the provider; or somebody else sent the request.\n",
+               text_of(r, "tried"));
+    if (*note)
+        printf("\n%s\n", note);
+    if (!json_is_true(json_object_get(r, "complete")))
+        printf("\nThe body is large, so not all mistakes were tried.\n");
+}
+
+int run_rejects_explain(struct ctl *c)
+{
+    const char *id = c->parsed.args[0];
+    struct processes p;
+    char why[200] = "";
+    bool unreachable = false;
+    json_t *r = NULL;
+    int code = 0;
+
+    if (!is_utf8("the id", id))
+        return EXIT_USAGE;
+    processes_find(c, &p);
+    for (size_t i = 0; i < p.count && !r && !code; i++) {
+        if (!process_is(p.names[i], "ingress"))
+            continue;
+        r = ask(c, p.names[i], "reject_explain", json_pack("{s:s}", "id", id),
+                ASK_MS, &unreachable, why);
+        if (unreachable)
+            code = complain_away(c, p.names[i], why);
+    }
+    processes_fini(&p);
+    if (!r && !code)
+        code = complain(EXIT_REFUSED, "%s",
+                        *why ? why : "no ingress process is running");
+    if (r && c->json) {
+        print_json(r);
+        return code;
+    }
+    if (r)
+        print_explanation(c, r);
+    json_decref(r);
+    return code;
+}
+
 int run_rejects_show(struct ctl *c)
 {
     const char *id = c->parsed.args[0];

@@ -5,7 +5,7 @@
 #define REJECT                                                                \
     "SELECT " ROW_NAMES(                                                      \
         REJECT_COLUMNS) ", EXISTS (SELECT 1 FROM reject_bodies b WHERE b.id " \
-                        "= rejects.id) FROM rejects"
+                        "= rejects.id AND length(b.body) > 0) FROM rejects"
 
 void reject_store_open(struct reject_store *s, struct db *db)
 {
@@ -16,16 +16,17 @@ void reject_store_open(struct reject_store *s, struct db *db)
         db, "SELECT id FROM rejects WHERE source = ?1 AND slot = ?2");
     s->reject_find = db_prepare(db, REJECT " WHERE id = ?1 AND id <> ''");
     s->body_put = db_prepare(db, "INSERT INTO reject_bodies (id, source, at_ms,"
-                                 " body) VALUES (?1, ?2, ?3, ?4)");
-    s->body_get = db_prepare(db,
-                             "SELECT body FROM reject_bodies WHERE id = ?1");
+                                 " body, head) VALUES (?1, ?2, ?3, ?4, ?5)");
+    s->body_get = db_prepare(
+        db, "SELECT body, head FROM reject_bodies WHERE id = ?1");
     s->body_drop = db_prepare(db, "DELETE FROM reject_bodies WHERE id = ?1"
-                                  " RETURNING source, length(body)");
+                                  " RETURNING source, length(body) +"
+                                  " length(head)");
     s->body_first_of = db_prepare(db, "SELECT id FROM reject_bodies WHERE"
                                       " source = ?1 ORDER BY n LIMIT 1");
     s->body_first = db_prepare(
         db, "SELECT id, at_ms FROM reject_bodies ORDER BY n LIMIT 1");
-    s->bodies = db_prepare(db, "SELECT source, length(body)"
+    s->bodies = db_prepare(db, "SELECT source, length(head) + length(body)"
                                " FROM reject_bodies");
     s->reject_last = db_prepare(db,
                                 "SELECT max(n) FROM rejects WHERE source = ?1");
@@ -115,22 +116,25 @@ void store_reject_done(struct reject_store *s)
 /* ---- their bodies ---- */
 
 void store_reject_body_add(struct reject_store *s, const char *id,
-                           const char *source, int64_t at_ms, struct bytes body)
+                           const char *source, int64_t at_ms, struct bytes body,
+                           struct bytes head)
 {
     bind_text(s->body_put, 1, id);
     bind_text(s->body_put, 2, source);
     bind_i64(s->body_put, 3, at_ms);
     bind_blob(s->body_put, 4, body);
+    bind_blob(s->body_put, 5, head);
     db_run(s->db, s->body_put);
 }
 
 bool store_reject_body(struct reject_store *s, const char *id,
-                       struct bytes *body)
+                       struct bytes *body, struct bytes *head)
 {
     bind_text(s->body_get, 1, id);
     if (!db_step(s->db, s->body_get))
         return false;
     *body = col_blob(s->body_get, 0);
+    *head = col_blob(s->body_get, 1);
     return true;
 }
 

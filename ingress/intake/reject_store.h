@@ -65,11 +65,11 @@ void store_reject_done(struct reject_store *s);
 /* ---- their bodies ---- */
 
 void store_reject_body_add(struct reject_store *s, const char *id,
-                           const char *source, int64_t at_ms,
-                           struct bytes body);
-/* Borrowed until store_reject_body_done(). */
+                           const char *source, int64_t at_ms, struct bytes body,
+                           struct bytes head);
+/* Either of them may be empty. Borrowed until store_reject_body_done(). */
 bool store_reject_body(struct reject_store *s, const char *id,
-                       struct bytes *body);
+                       struct bytes *body, struct bytes *head);
 void store_reject_body_done(struct reject_store *s);
 /* A reject_body_fn is called for each body, with its source and size. */
 /* For each kept body. */

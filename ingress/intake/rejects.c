@@ -33,6 +33,7 @@ struct reject {
     char id[REJECT_ID_BYTES + 1];
     char *delivery_id; /* the provider's id of this delivery; NULL: unknown */
     struct buf headers, body; /* `body` is empty if it is not kept */
+    struct buf head; /* the whole head with its signature; empty: not kept */
 };
 
 struct rejects_of {
@@ -66,9 +67,10 @@ static void drop_first(struct rejects *j, struct rejects_of *s)
 
     STAILQ_REMOVE_HEAD(&s->waiting, link);
     s->count--;
-    j->waiting_bytes -= (int64_t)e->body.len;
+    j->waiting_bytes -= (int64_t)(e->body.len + e->head.len);
     buf_fini(&e->headers);
     buf_fini(&e->body);
+    buf_fini(&e->head);
     free(e->delivery_id);
     free(e);
 }
@@ -171,6 +173,26 @@ static void count(struct rejects_of *s, struct ingress *g, enum response a)
     series_add(s->counts[a], 1);
 }
 
+/* What the verdict was made of, so that `rejects explain` can find the mistake: the head with the
+ * signature, without shared tokens, as the archive keeps it; and the clock that judged the
+ * time, as `:judged_at`. */
+static void keep_signed(struct rejects *j, struct reject *e, struct ingress *g,
+                        const struct request *r)
+{
+    const struct settings *s = g->daemon.settings;
+    const struct mask m = {.source = settings_source(s, r->source),
+                           .settings = s};
+    char at[32];
+
+    buf_init(&e->head, HEADERS_MAX_BYTES);
+    snprintf(at, sizeof at, "%lld", (long long)system_ms());
+    headers_put(&e->head, JUDGED_AT, wire_text(at));
+    mask_head(&m, request_head(r), &e->head);
+    if (e->head.failed)
+        buf_reset(&e->head);
+    j->waiting_bytes += (int64_t)e->head.len;
+}
+
 void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
                   enum response a)
 {
@@ -199,6 +221,10 @@ void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
         buf_put(&e->body, r->body.data, r->body.len);
         j->waiting_bytes += (int64_t)e->body.len;
     }
+    if (r->received_ms && r->kind == REQUEST_HOOK &&
+        response_facts(a)->status == 401 && e->body.len == r->body.len &&
+        j->waiting_bytes + (int64_t)r->headers.len <= BODIES_WAITING_BYTES)
+        keep_signed(j, e, g, r);
     STAILQ_INSERT_TAIL(&s->waiting, e, link);
     if (++s->count > REJECTS_KEPT)
         drop_first(j, s);
@@ -298,17 +324,19 @@ static void write_first(struct rejects *j, struct rejects_of *s)
 {
     const struct reject *e = STAILQ_FIRST(&s->waiting);
     struct reject_row row = row_of(s, e);
-    struct bytes body = {e->body.data, e->body.len};
+    struct bytes body = {e->body.data ? e->body.data : "", e->body.len};
+    struct bytes head = {e->head.data ? e->head.data : "", e->head.len};
 
     if (s->last_n < 0)
         s->last_n = store_reject_last(&j->store, s->source);
     row.n = ++s->last_n;
     store_reject_body_replaced(&j->store, s->source, row.n, count_gone, j);
     store_reject(&j->store, &row);
-    if (body.n) {
-        make_space(j, (int64_t)body.n);
-        store_reject_body_add(&j->store, e->id, s->source, e->at_ms, body);
-        count_kept(j, s->source, (int64_t)body.n);
+    if (body.n + head.n) {
+        make_space(j, (int64_t)(body.n + head.n));
+        store_reject_body_add(&j->store, e->id, s->source, e->at_ms, body,
+                              head);
+        count_kept(j, s->source, (int64_t)(body.n + head.n));
     }
     drop_first(j, s);
 }
@@ -478,27 +506,34 @@ json_t *rejects_show(void *self, json_t *args, char why[200])
     return json_pack("{s:o}", "rejects", shown.list);
 }
 
+bool rejects_find(struct rejects *j, struct ingress *g, const char *id,
+                  struct reject_row *row, char why[200])
+{
+    rejects_write_all(j, g);
+    if (store_reject_find(&j->store, id, row))
+        return true;
+    store_reject_done(&j->store);
+    control_fail(
+        why, CONTROL_NOT_FOUND,
+        "no refused request has the id %.40s: the last 1000 of each source "
+        "are kept",
+        id);
+    return false;
+}
+
 json_t *show_reject(void *self, json_t *args, char why[200])
 {
     struct ingress *g = self;
     const char *id = json_string_value(json_object_get(args, "id"));
     struct reject_row row;
-    struct bytes body;
+    struct bytes body, head;
     json_t *out;
 
-    rejects_write_all(&g->rejects, g);
-    if (!store_reject_find(&g->rejects.store, id, &row)) {
-        store_reject_done(&g->rejects.store);
-        control_fail(
-            why, CONTROL_NOT_FOUND,
-            "no refused request has the id %.40s: the last 1000 of each source "
-            "are kept",
-            id);
+    if (!rejects_find(&g->rejects, g, id, &row, why))
         return NULL;
-    }
     out = rejects_json(g, &row);
     store_reject_done(&g->rejects.store);
-    if (store_reject_body(&g->rejects.store, id, &body))
+    if (store_reject_body(&g->rejects.store, id, &body, &head) && body.n)
         request_put_body(out, body,
                          json_integer_value(json_object_get(args, "offset")));
     store_reject_body_done(&g->rejects.store);

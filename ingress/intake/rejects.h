@@ -1,5 +1,6 @@
 /* rejects: refused requests. They are counted by source and reason, and the last thousand of
- * each source are kept, also over restarts. Complete bodies are kept for a day, 64 MiB in all:
+ * each source are kept, also over restarts. Complete bodies, and the heads of requests whose
+ * signature was not valid, are kept for a day, 64 MiB in all:
  * above that the source with most loses its oldest, so that a flood of one source does not
  * delete bodies of others.
  *
@@ -10,6 +11,7 @@
 #define INGRESS_REJECTS_H
 
 #include "http.h"
+#include "rate.h"
 #include "reject_store.h"
 #include <jansson.h>
 #include <sys/queue.h>
@@ -23,8 +25,9 @@ struct rejects {
     int64_t since_ms; /* mono: of the oldest unwritten one; 0: none */
     bool counted;     /* the bodies in the table were counted since the start */
     int64_t kept_bytes,
-        waiting_bytes; /* of bodies, in the table and in memory */
-    int64_t purged_ms; /* mono: the last deletion of old bodies */
+        waiting_bytes;       /* of bodies, in the table and in memory */
+    int64_t purged_ms;       /* mono: the last deletion of old bodies */
+    struct bucket explained; /* how often requests are explained */
 };
 
 /* Deletes a stored one, with its body. Inside the transaction. */
@@ -39,8 +42,14 @@ int rejects_work(struct rejects *j, struct ingress *g, bool now);
 void rejects_undo(struct rejects *j);
 void rejects_fini(struct rejects *j);
 
+/* In a kept head: the system's clock, which judged the time of the signature, in ms. */
+#define JUDGED_AT ":judged_at"
+
 /* For control requests: write all waiting rows, if there is space. */
 void rejects_write_all(struct rejects *j, struct ingress *g);
+/* The same, and finds one. store_reject_done() afterwards. false: `why`. */
+bool rejects_find(struct rejects *j, struct ingress *g, const char *id,
+                  struct reject_row *row, char why[200]);
 /* One row, without its body. The caller owns it. */
 json_t *rejects_json(struct ingress *g, const struct reject_row *row);
 

@@ -43,13 +43,14 @@ static bool on_reject(void *arg, const struct reject_row *row)
 {
     struct rejects_step *t = arg;
     struct reject_store *store = &t->g->rejects.store;
-    struct bytes body = {"", 0};
+    struct bytes body = {"", 0}, head = {"", 0};
     bool found;
 
     if (t->skip-- > 0)
         return true;
-    found = row->has_body && store_reject_body(store, row->id, &body);
+    found = store_reject_body(store, row->id, &body, &head) && body.n;
     if (names_it(row->headers, body, t->s->workspace) ||
+        names_it(head, body, t->s->workspace) ||
         (found && *row->source &&
          erase_finds(&t->g->archive, row->source, row->headers, body, t->s)))
         memcpy(t->ids[t->count++], row->id, REJECT_ID_BYTES + 1);

@@ -33,8 +33,8 @@ extern const struct command_spec command_ping, command_status, command_health,
 
 /* ingress */
 extern const struct command_spec command_request_trace, command_find,
-    command_request, command_rejects, command_reject, command_archive,
-    command_resend, command_replay;
+    command_request, command_rejects, command_reject, command_reject_explain,
+    command_archive, command_resend, command_replay;
 
 /* outbox */
 extern const struct command_spec command_relays;

@@ -1,6 +1,7 @@
 /* ingress_commands: what the ingress answers. */
 #include "bounds.h"
 #include "commands.h"
+#include "reject_mistakes.h"
 #include "tables.h"
 
 /* ---- trace ---- */
@@ -210,6 +211,54 @@ const struct command_spec command_reject = {
     .routes = {{"GET", "/rejects/{id}"}},
 };
 
+/* ---- reject_explain ---- */
+
+static const char *const mistakes[] = {
+#define M(NAME, word, help) word,
+    REJECT_MISTAKES(M)
+#undef M
+        NULL};
+#define M(NAME, word, help) "`" word "`: " help "; "
+static const struct value finding_fields[] = {
+    CHOICE("mistake", mistakes, REJECT_MISTAKES(M) "others may be added"),
+    BOOL("certain", "true: it is proved, as the signature is valid under this "
+                    "mistake, or the part is missing; false: a hint"),
+    TEXT("text", "what is wrong"),
+    TEXT("fix", "what to do"),
+    {0}};
+#undef M
+static const struct value finding_value = OBJECT("finding", finding_fields, "");
+static const struct value explain_reject_args[] = {
+    TEXT("id", "`rej_…`, of the refused request", .min = 1,
+         .flags = VALUE_REQUIRED),
+    {0}};
+static const struct value explain_reject_reply[] = {
+    TEXT("id", "`rej_…`"),
+    TIME("at", "when it was refused"),
+    TEXT("source", "its source; empty: the request names no configured source"),
+    TEXT("reason", "why it was refused"),
+    INTEGER("status", "the HTTP status of the response"),
+    LIST("findings", &finding_value,
+         "what to look at first is first; empty: no usual mistake explains it"),
+    INTEGER("tried", "how many signatures were made and compared"),
+    BOOL("complete", "false: the body is so large that the search was ended"),
+    TEXT("note", "why less could be compared; null: all could",
+         .flags = VALUE_NULL),
+    TEXT("process", "the ingress that refused it"),
+    {0}};
+const struct command_spec command_reject_explain = {
+    .name = "reject_explain",
+    .process = "ingress",
+    .help = "Names the usual mistake behind a refused request, such as the "
+            "secret of another source, a body that a proxy changed, or a wrong "
+            "clock. Ingress compares with its secrets and says nothing of "
+            "them. It takes up to 20 ms of ingress; at most 5 in a second.",
+    .args = explain_reject_args,
+    .reply = OBJECT("reply", explain_reject_reply, ""),
+    .role = ROLE_OPERATOR,
+    .routes = {{"GET", "/rejects/{id}/explanation"}},
+};
+
 /* ---- resend ---- */
 
 static const struct value resend_event_fields[] = {
@@ -338,6 +387,8 @@ const struct command_spec command_operational_resend = {
 };
 
 const struct command_spec *const ingress_commands[] = {
-    &command_request_trace, &command_find,   &command_request,
-    &command_rejects,       &command_reject, &command_archive,
-    &command_resend,        &command_replay, NULL};
+    &command_request_trace, &command_find,
+    &command_request,       &command_rejects,
+    &command_reject,        &command_reject_explain,
+    &command_archive,       &command_resend,
+    &command_replay,        NULL};

@@ -10,7 +10,7 @@
 /* The present schema version of each store: the number of steps in PROCESS/upgrade, which
  * the build checks. A step never changes after a release (tests/golden/stores). */
 enum {
-    INGRESS_SCHEMA = 16,
+    INGRESS_SCHEMA = 17,
     SEQUENCER_SCHEMA = 35,
     DELIVERER_SCHEMA = 15,
     DLQD_SCHEMA = 11,

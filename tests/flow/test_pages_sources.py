@@ -238,6 +238,22 @@ class Pages(SourcesTest):
         tab.sees("No source yet")
         tab.sees("grapnel reload")
 
+    def test_why_a_request_was_refused(self):
+        rig = self.pipeline()
+        body = b'{"zen": "x"}'
+        signature = hmac.new(b"hub key\n", body, hashlib.sha256).hexdigest()
+        rig.post(body, source="hub", headers={"X-Hub-Signature-256": f"sha256={signature}"})
+        id = rig.ask("ingress", "rejects", source="hub")["rejects"][0]["id"]
+        tab = self.signed_in(f"/rejects/{id}")
+        tab.sees("signed with this source's secret and a newline behind it")
+        tab.sees("Remove the newline from the secret at the sender")
+        self.assertNotIn("hub key", tab.text())
+        viewer, _ = rig.cli("tokens", "create", "v", "--role", "viewer")
+        self.assertEqual(self.ask("GET", f"/rejects/{id}/explanation", token=viewer["token"])[0], 403)
+        tab = self.signed_in(f"/rejects/{id}", token=viewer["token"])
+        tab.sees("Headers, without secrets")
+        self.assertNotIn("newline", tab.text())
+
     def test_a_viewer_and_a_workspace(self):
         rig = self.pipeline()
         viewer, _ = rig.cli("tokens", "create", "v", "--role", "viewer")

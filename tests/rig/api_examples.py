@@ -293,6 +293,7 @@ READS = {
     "GET /attempts/{id}": lambda p: {"id": p.event() + ".crm.1"},
     "GET /dead-letters/{id}": lambda p: {"id": p.dead_letter()},
     "GET /rejects/{id}": lambda p: {"id": p.reject()},
+    "GET /rejects/{id}/explanation": lambda p: {"id": p.reject()},
     "GET /jobs/{id}": lambda p: {"id": p.job()},
     "GET /processes/{process}": lambda p: {"process": "deliverer-1"},
     "GET /sources/{name}": lambda p: {"name": "plane"},
