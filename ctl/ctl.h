@@ -72,6 +72,8 @@ int run_abandon(struct ctl *c);
 int run_resend(struct ctl *c);
 int run_replay(struct ctl *c);
 int run_show(struct ctl *c);
+int run_evidence(struct ctl *c);
+int run_evidence_key(struct ctl *c);
 int run_rejects(struct ctl *c);
 int run_rejects_show(struct ctl *c);
 int run_rejects_explain(struct ctl *c);

@@ -178,6 +178,51 @@ const struct command ctl_commands[] = {
         .run = run_show,
     },
     {
+        .name = "evidence",
+        .args = "EVENT",
+        .min = 1,
+        .max = 1,
+        .summary = "export the story of an event as a signed file",
+        .help =
+            "One JSON file with all that is stored about an event: its request "
+            "(credentials hidden as\n`show` hides them), its verification, "
+            "each attempt with its response, and operators' acts\nthat name "
+            "it. Its last line is an Ed25519 signature of all bytes before that "
+            "line, made\nwith the key pair of `grapnel evidence key`. The "
+            "script verify-evidence.py in\n/usr/share/doc/grapnel/examples "
+            "verifies it with the public key. A file that exists is "
+            "not\noverwritten. If a process cannot be reached, nothing is "
+            "written (exit 69).",
+        .examples = "  grapnel evidence evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
+                    "--output evidence.json\n"
+                    "  python3 /usr/share/doc/grapnel/examples/"
+                    "verify-evidence.py evidence.pem evidence.json\n",
+        .options = {{"--output", "FILE",
+                     "write this new file (mode 0600) instead of standard "
+                     "output"},
+                    {"--private-key", "FILE",
+                     "the key to sign with (state_dir/evidence.key)"},
+                    {"--partial", NULL,
+                     "also without processes that cannot be reached; the file "
+                     "names them"}},
+        .run = run_evidence,
+    },
+    {
+        .name = "evidence key",
+        .args = "",
+        .summary = "print the public key of evidence; make the key pair first",
+        .help =
+            "The first call makes the key pair: state_dir/evidence.key (mode "
+            "0600), of which `grapnel\nbackup` makes no copy. Give the public "
+            "key to those who verify evidence, before they\nneed it: a "
+            "signature proves nothing to somebody who gets the key with the "
+            "file.",
+        .examples = "  grapnel evidence key > evidence.pem\n",
+        .options = {{"--private-key", "FILE",
+                     "the key pair (state_dir/evidence.key)"}},
+        .run = run_evidence_key,
+    },
+    {
         .name = "events",
         .args = "",
         .summary = "search events",

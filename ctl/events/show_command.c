@@ -78,11 +78,7 @@ static const char *string_of(const json_t *o, const char *key)
     return text ? text : "";
 }
 
-/* The request of an event, from the ingress process that has it, or the sequencer if Grapnel
- * made the event itself. `as_sent` NULL: as it came;
- * an event's id: as endpoints get this event, which differs for producers. NULL: the reason
- * was printed, and *code is the exit code. */
-static json_t *fetch_request(struct ctl *c, const json_t *event, const char *id,
+json_t *show_request_of(struct ctl *c, const json_t *event, const char *id,
                              const char *as_sent, struct buf *raw, int *code)
 {
     const char *at = string_of(event, "received_at"),
@@ -223,7 +219,7 @@ int run_show(struct ctl *c)
     if (json_object_get(event, "matches")) {
         code = trace_print_matches(c, event);
     } else {
-        r = fetch_request(c, event, id, attempt ? ours : NULL, &raw, &code);
+        r = show_request_of(c, event, id, attempt ? ours : NULL, &raw, &code);
         if (attempt) {
             code = show_attempt(c, ours,
                                 &(struct sent_from){.event = event,

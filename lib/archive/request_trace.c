@@ -24,12 +24,23 @@ static bool is_test(const struct archived *row)
            memcmp(value.p, agent, strlen(agent)) == 0;
 }
 
+/* The scheme; NULL: the sender is not configured any more, or a relay made the event. */
+static const char *verified_by(const struct settings *s, const char *source)
+{
+    const struct source *of = settings_source(s, source);
+
+    if (of)
+        return settings_scheme_name(of->verify.scheme);
+    return settings_producer(s, source) ? "its bearer token" : NULL;
+}
+
 /* The sender, and by which scheme it was verified. */
 static char *received_text(struct archive *a, const struct archived *row)
 {
     const struct settings *s = a->daemon->settings;
     const struct source *source = settings_source(s, row->source);
     const struct relay *relay = settings_relay(s, row->source);
+    const char *by = verified_by(s, row->source);
     bool producer = !source && settings_producer(s, row->source);
 
     if (relay)
@@ -40,9 +51,7 @@ static char *received_text(struct archive *a, const struct archived *row)
         is_test(row) ? "a test of the console, " : "", row->remote,
         producer ? "producer" : "source", row->source,
         (long long)row->body_bytes,
-        source     ? settings_scheme_name(source->verify.scheme)
-        : producer ? "its bearer token"
-                   : "a scheme that is no longer configured",
+        by ? by : "a scheme that is no longer configured",
         producer ? "token" : "secret", (long long)row->secret + 1);
 }
 
@@ -72,11 +81,15 @@ json_t *trace_event(void *self, json_t *args, char why[200])
                          "process", a->daemon->name, "what",
                          json_text_of(what));
     free(what);
-    out = json_pack("{s:s,s:s,s:o,s:s,s:I,s:b,s:I,s:o,s:o}", "id", id, "source",
+    out = json_pack("{s:s,s:s,s:o,s:s,s:I,s:b,s:I,s:o,s:o,s:o}", "id", id,
+                    "source",
                     row.source, "received_at", json_time(row.received_ms),
                     "remote", row.remote, "body_bytes",
                     (json_int_t)row.body_bytes, "handed_on", handed_on,
-                    "secret", (json_int_t)row.secret, "headers",
+                    "secret", (json_int_t)row.secret, "verified_by",
+                    json_text_of(
+                        verified_by(a->daemon->settings, row.source)),
+                    "headers",
                     mask_json(a->daemon->settings, row.source, row.headers),
                     "timeline", timeline);
     archive_found_done(&a->store);

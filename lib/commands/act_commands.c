@@ -5,9 +5,16 @@
 
 /* ---- audit ---- */
 
+static const struct value about_item = TEXT("id", "an id", .min = 1,
+                                            .max = TEXT_MAX_BYTES);
 static const struct value audit_args[] = {
     ARGS_TIMES,
     ARG_LIMIT,
+    LIST("about", &about_item,
+         "only rows with an argument that is one of these texts; an id of an "
+         "event (`evt_`) also finds the ids that are made of it, such as those "
+         "of its dead letters",
+         .min = 1, .max = 8),
     TEXT("before", "the `next` of the page before", .max = 20),
     {0}};
 const struct value audit_row[] = {

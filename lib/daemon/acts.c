@@ -1,6 +1,7 @@
 /* acts: writes audit rows and idempotency records, and finds and deletes them. */
 #include "acts.h"
 #include "audit_chain.h"
+#include "bounds.h"
 #include "clock.h"
 #include "control.h"
 #include "json_text.h"
@@ -713,15 +714,40 @@ static json_t *row_json(const struct acts *a, int64_t n, stmt *q)
                      json_text_or_null(col_text(q, 7)));
 }
 
+/* Whether a string in `v` is one of `about`, or contains the part of an event's id that ids made of
+ * it have, too. */
+static bool names_one(const json_t *v, const json_t *about)
+{
+    const char *text = json_string_value(v), *name;
+    json_t *item, *one;
+    bool found = false;
+    size_t i;
+
+    json_array_foreach(v, i, item) found = found || names_one(item, about);
+    json_object_foreach((json_t *)(uintptr_t)v, name, item) found =
+        found || names_one(item, about);
+    if (!text)
+        return found;
+    json_array_foreach(about, i, one)
+    {
+        name = json_string_value(one);
+        found |= strcmp(text, name) == 0 ||
+                 (strncmp(name, "evt_", 4) == 0 &&
+                  strlen(name) == EVENT_ID_BYTES && strstr(text, name + 4));
+    }
+    return found;
+}
+
 json_t *acts_audit(void *self, json_t *args, char why[200])
 {
     struct acts *a = self;
+    const json_t *about = json_object_get(args, "about");
     const char *text = json_string_value(json_object_get(args, "before"));
     json_int_t since = json_integer_value(json_object_get(args, "since_ms"));
     json_int_t until = json_integer_value(json_object_get(args, "until_ms"));
     json_int_t limit = json_integer_value(json_object_get(args, "limit"));
     int64_t before = INT64_MAX, last = 0;
-    json_t *list;
+    json_t *list, *row;
     size_t bytes = 0;
     int looked = 0;
     bool more = true;
@@ -747,8 +773,13 @@ json_t *acts_audit(void *self, json_t *args, char why[200])
         last = col_i64(a->rows, 0);
         if (at_ms < since || (until && at_ms >= until))
             continue;
+        row = row_json(a, last, a->rows);
+        if (about && !names_one(json_object_get(row, "args"), about)) {
+            json_decref(row);
+            continue;
+        }
         bytes += strlen(col_text(a->rows, 5));
-        json_array_append_new(list, row_json(a, last, a->rows));
+        json_array_append_new(list, row);
     }
     db_done(a->rows);
     more = more || looked == LOOK_MAX;
