@@ -103,6 +103,7 @@ int run_jobs_cancel(struct ctl *c);
 int run_audit_verify(struct ctl *c);
 int run_reload(struct ctl *c);
 int check_running(struct ctl *c); /* reload.c: `check --running` */
+int check_against(struct ctl *c, const char *since); /* `check --against` */
 int check_event(struct ctl *c,
                 const char *file); /* check --event; settings read */
 int run_backup(struct ctl *c);

@@ -303,6 +303,7 @@ int run_check(struct ctl *c)
     bool print = parsed_value(&c->parsed, "--print") != NULL;
     bool running = parsed_value(&c->parsed, "--running") != NULL;
     const char *provider = parsed_value(&c->parsed, "--provider");
+    const char *against = parsed_value(&c->parsed, "--against");
     char *variables, *audit;
     struct buf yaml;
     json_t *plan;
@@ -315,8 +316,16 @@ int run_check(struct ctl *c)
         return complain(
             EXIT_USAGE,
             "--provider cannot be combined with --print or --event");
+    if (against && (running || print || event || provider))
+        return complain(EXIT_USAGE,
+                        "--against cannot be combined with --running, --print, "
+                        "--event or --provider");
+    if (!against && parsed_value(&c->parsed, "--examples"))
+        return complain(EXIT_USAGE, "--examples needs --against");
     if (provider)
         return check_provider(c, provider);
+    if (against)
+        return check_against(c, against);
     if (print && (c->json || event))
         return complain(EXIT_USAGE, "--print prints YAML: it cannot be "
                                     "combined with --json or --event");

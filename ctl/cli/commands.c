@@ -35,13 +35,19 @@ const struct command ctl_commands[] = {
             "it (exit 1 if not).\n--running asks the running processes instead "
             "of reading the file here. Each process\nreads it with the "
             "environment of its own start, and says what a reload would change "
-            "and\nwhat needs a restart.\n--provider shows what a built-in "
+            "and\nwhat needs a restart.\n--against compares what the file "
+            "makes of the archived requests of a period with what\nhappened to "
+            "them. It reads the databases in state_dir, sends nothing, and "
+            "does "
+            "not disturb\nthe processes. Exits 1 if there is a difference, 74 "
+            "if a database cannot be read.\n--provider shows what a built-in "
             "profile does, and the same as `provider: custom`.",
         .examples = "  grapnel check\n"
                     "  grapnel check --running && grapnel reload\n"
                     "  grapnel check -c grapnel.yaml --print\n"
                     "  grapnel check --event body.json --source plane --type "
                     "issue.created\n"
+                    "  grapnel check --against 7d -c new.yaml\n"
                     "  grapnel check --provider github\n",
         .options =
             {{"--event", "FILE", "the body of an event (-: standard input)"},
@@ -49,6 +55,9 @@ const struct command ctl_commands[] = {
              {"--type", "T",
               "its type, when the provider sends it in a header (Plane)"},
              {"--running", NULL, "let the running processes check it"},
+             {"--against", "D",
+              "compare with what happened to archived events since then (7d)"},
+             {"--examples", "N", "with --against: ids for each difference (3)"},
              {"--print", NULL, "print the effective configuration"},
              {"--provider", "P", "print its profile"}},
         .run = run_check,
@@ -187,16 +196,15 @@ const struct command ctl_commands[] = {
             "One JSON file with all that is stored about an event: its request "
             "(credentials hidden as\n`show` hides them), its verification, "
             "each attempt with its response, and operators' acts\nthat name "
-            "it. Its last line is an Ed25519 signature of all bytes before that "
+            "it. Its last line is an Ed25519 signature of all bytes before "
+            "that "
             "line, made\nwith the key pair of `grapnel evidence key`. The "
             "script verify-evidence.py in\n/usr/share/doc/grapnel/examples "
             "verifies it with the public key. A file that exists is "
             "not\noverwritten. If a process cannot be reached, nothing is "
             "written (exit 69).",
         .examples = "  grapnel evidence evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
-                    "--output evidence.json\n"
-                    "  python3 /usr/share/doc/grapnel/examples/"
-                    "verify-evidence.py evidence.pem evidence.json\n",
+                    "--output evidence.json\n",
         .options = {{"--output", "FILE",
                      "write this new file (mode 0600) instead of standard "
                      "output"},
@@ -217,7 +225,7 @@ const struct command ctl_commands[] = {
             "key to those who verify evidence, before they\nneed it: a "
             "signature proves nothing to somebody who gets the key with the "
             "file.",
-        .examples = "  grapnel evidence key > evidence.pem\n",
+        .examples = "  grapnel evidence key\n",
         .options = {{"--private-key", "FILE",
                      "the key pair (state_dir/evidence.key)"}},
         .run = run_evidence_key,

@@ -64,6 +64,9 @@ static const struct {
     {"--for", WORDS_FREE, NULL},
     {"--schema", WORDS_FILE, NULL},
     {"--example", WORDS_FILE, NULL},
+    {"--against", WORDS_FREE, NULL},
+    {"--examples", WORDS_FREE, NULL},
+    {"--output", WORDS_FILE, NULL},
 };
 
 static const struct {
@@ -74,6 +77,7 @@ static const struct {
     {"trace", WORDS_EVENT},
     {"explain", WORDS_EVENT},
     {"show", WORDS_EVENT},
+    {"evidence", WORDS_EVENT},
     {"rejects show", WORDS_FREE},
     {"rejects explain", WORDS_FREE},
     {"tokens create", WORDS_FREE},

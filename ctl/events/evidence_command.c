@@ -1,10 +1,10 @@
 /* evidence_command: `grapnel evidence`: asks all processes for what they know of an event, and writes
  * it as one signed file. */
-#include "evidence.h"
 #include "ask.h"
 #include "bounds.h"
 #include "clock.h"
 #include "encoding.h"
+#include "evidence.h"
 #include "json_text.h"
 #include "show_command.h"
 #include "table.h"
@@ -206,12 +206,11 @@ static int write_file(struct exporting *x, EVP_PKEY *key)
     buf_init(&out, FILE_MAX_BYTES);
     if (evidence_write(&x->e, key, by, now_ms(), &out) != GR_OK)
         code = complain(EXIT_REFUSED, "the event is too large for one file");
-    else if (path && evidence_file_make(path,
-                                        (struct bytes){out.data, out.len},
+    else if (path && evidence_file_make(path, (struct bytes){out.data, out.len},
                                         why) != GR_OK)
         code = complain(EXIT_REFUSED, "%s", why);
-    else if (!path &&
-             (fwrite(out.data, 1, out.len, stdout) != out.len || fflush(stdout)))
+    else if (!path && (fwrite(out.data, 1, out.len, stdout) != out.len ||
+                       fflush(stdout)))
         code = complain(EXIT_REFUSED, "standard output: %s", strerror(errno));
     else if (path && !x->c->json)
         printf("%s: %zu bytes, %zu attempts, %zu acts\n", path, out.len,
@@ -258,8 +257,8 @@ int run_evidence(struct ctl *c)
     else if (!key)
         code = complain(EXIT_REFUSED, "%s", why);
     if (!code)
-        event = ask_needed(c, "sequencer", "trace", json_pack("{s:s}", "id", id),
-                           ASK_MS, &code);
+        event = ask_needed(c, "sequencer", "trace",
+                           json_pack("{s:s}", "id", id), ASK_MS, &code);
     if (event && json_object_get(event, "matches")) {
         code = trace_print_matches(c, event);
     } else if (event && evidence_is_erased(event)) {

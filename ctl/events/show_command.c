@@ -79,7 +79,7 @@ static const char *string_of(const json_t *o, const char *key)
 }
 
 json_t *show_request_of(struct ctl *c, const json_t *event, const char *id,
-                             const char *as_sent, struct buf *raw, int *code)
+                        const char *as_sent, struct buf *raw, int *code)
 {
     const char *at = string_of(event, "received_at"),
                *request = string_of(event, "request"),

@@ -81,17 +81,14 @@ json_t *trace_event(void *self, json_t *args, char why[200])
                          "process", a->daemon->name, "what",
                          json_text_of(what));
     free(what);
-    out = json_pack("{s:s,s:s,s:o,s:s,s:I,s:b,s:I,s:o,s:o,s:o}", "id", id,
-                    "source",
-                    row.source, "received_at", json_time(row.received_ms),
-                    "remote", row.remote, "body_bytes",
-                    (json_int_t)row.body_bytes, "handed_on", handed_on,
-                    "secret", (json_int_t)row.secret, "verified_by",
-                    json_text_of(
-                        verified_by(a->daemon->settings, row.source)),
-                    "headers",
-                    mask_json(a->daemon->settings, row.source, row.headers),
-                    "timeline", timeline);
+    out = json_pack(
+        "{s:s,s:s,s:o,s:s,s:I,s:b,s:I,s:o,s:o,s:o}", "id", id, "source",
+        row.source, "received_at", json_time(row.received_ms), "remote",
+        row.remote, "body_bytes", (json_int_t)row.body_bytes, "handed_on",
+        handed_on, "secret", (json_int_t)row.secret, "verified_by",
+        json_text_of(verified_by(a->daemon->settings, row.source)), "headers",
+        mask_json(a->daemon->settings, row.source, row.headers), "timeline",
+        timeline);
     archive_found_done(&a->store);
     replay_timeline(a, event ? event : id, json_object_get(out, "timeline"));
     return out;

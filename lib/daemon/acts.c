@@ -724,8 +724,8 @@ static bool names_one(const json_t *v, const json_t *about)
     size_t i;
 
     json_array_foreach(v, i, item) found = found || names_one(item, about);
-    json_object_foreach((json_t *)(uintptr_t)v, name, item) found =
-        found || names_one(item, about);
+    json_object_foreach((json_t *)(uintptr_t)v, name, item)
+        found = found || names_one(item, about);
     if (!text)
         return found;
     json_array_foreach(about, i, one)

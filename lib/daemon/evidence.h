@@ -30,9 +30,9 @@ GR_MUST_CHECK gr_rc evidence_file_make(const char *path, struct bytes text,
 
 /* All parts are the struct's. */
 struct evidence {
-    json_t *event;        /* the sequencer's reply to `trace` */
-    json_t *request;      /* as `show` has it; NULL: deleted */
-    json_t *sent;         /* the body that endpoints get, if it is another one */
+    json_t *event;   /* the sequencer's reply to `trace` */
+    json_t *request; /* as `show` has it; NULL: deleted */
+    json_t *sent;    /* the body that endpoints get, if it is another one */
     json_t *verification; /* NULL: not known any more */
     json_t *timeline, *attempts, *acts, *heads;
     json_t *missing; /* sentences: what is not in the file, and why */

@@ -34,7 +34,7 @@ bool signed_part_lasts(const struct source *source)
 }
 
 /* The URL as the provider knows it, with the query of the request, and without the default
- * port, which a signed URL may contain or not (ingress/intake/verify.c). */
+ * port, which a signed URL may contain or not (lib/intake/verify.c). */
 static void put_url(struct buf *out, const struct source *source,
                     struct bytes headers)
 {

@@ -7,18 +7,10 @@
 #include "alloc.h"
 #include "parsed_event.h"
 #include "settings.h"
+#include "state_rules.h"
 
 struct sequencer;
 struct event_row;
-
-/* Pure: may an object whose state is `from` (NULL: it was never seen) change to `to`? */
-bool transition_is_valid(const struct state_rules *r, const char *from,
-                         const char *to);
-/* Pure: the states that are valid after `from`, "a, b"; "no other state" for none. */
-void transitions_valid_from(const struct state_rules *r, const char *from,
-                            struct buf *out);
-/* Pure: no transition leads out of this state. */
-bool state_is_last(const struct state_rules *r, const char *state);
 
 /* Store the state that the event gives its object, inside the turn's transaction. false: the
  * transition is invalid, and `reason` says why. A source without `states` permits all;

@@ -1,11 +1,11 @@
 /* parsed_event: what one request says about its event: id, type, workspace, the keys by which a
- * duplicate is recognised, its position in its stream, its object's state. Pure; event_intake.c
- * calls it.
+ * duplicate is recognised, its position in its stream, its object's state. Pure; the sequencer
+ * decides with it.
  *
  * An event that lacks a field that the source's configuration needs is refused; `refused`
  * says why. Its type and workspace are cut if they are longer than LABEL_MAX_BYTES. */
-#ifndef SEQUENCER_PARSED_EVENT_H
-#define SEQUENCER_PARSED_EVENT_H
+#ifndef INTAKE_PARSED_EVENT_H
+#define INTAKE_PARSED_EVENT_H
 
 #include "bounds.h"
 #include "dedupe.h"

@@ -6,8 +6,8 @@
  * every secret; the signed content has the time as it was sent. The body is not parsed before
  * its signature is verified, unless the scheme requires it: Mailgun's signature is in the body,
  * Twilio's covers its fields. */
-#ifndef INGRESS_VERIFY_H
-#define INGRESS_VERIFY_H
+#ifndef INTAKE_VERIFY_H
+#define INTAKE_VERIFY_H
 
 #include "settings.h"
 

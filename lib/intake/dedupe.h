@@ -3,8 +3,8 @@
  *
  * A key is 96 bits of a SHA-256. The id of its row is the number of a generation followed by
  * 48 of them. The row has the other 48, which distinguish keys whose first 48 are equal. */
-#ifndef SEQUENCER_DEDUPE_H
-#define SEQUENCER_DEDUPE_H
+#ifndef INTAKE_DEDUPE_H
+#define INTAKE_DEDUPE_H
 
 #include "alloc.h"
 #include "rc.h"
