@@ -188,7 +188,11 @@ static void step(struct console *c, const struct alert_rule *rule,
     if (a && measurement && verdict != VERDICT_UNKNOWN) {
         a->value = value;
         a->valued = true;
+        memcpy(a->note, measurement->note, sizeof a->note);
     }
+    if (change == LIFECYCLE_SAME && a && measurement && measurement->again &&
+        lifecycle.state == LIFECYCLE_FIRING)
+        change = LIFECYCLE_FIRES;
     if (change == LIFECYCLE_SAME)
         return;
     a->lifecycle = lifecycle;
@@ -222,8 +226,11 @@ static void judge(struct console *c, const struct alert_rule *rule,
 
     LIST_FOREACH(a, &c->active, link)
     a->seen = false;
-    measurements_of(c->tracks, c->collector, s, rule, c->daemon.loop.mono_ms,
-                    &measurements);
+    if (learned_judges(rule))
+        learned_measure(c->learned, rule, &measurements);
+    else
+        measurements_of(c->tracks, c->collector, s, rule,
+                        c->daemon.loop.mono_ms, &measurements);
     for (size_t i = 0; i < measurements.count; i++) {
         a = find_active(c, rule->name, measurements.all[i].subject);
         if (a)
@@ -266,6 +273,7 @@ void alerts_judge(struct console *c)
         if (s->alerts[i].window_ms > longest_ms)
             longest_ms = s->alerts[i].window_ms;
     tracks_take(c->tracks, c->collector, longest_ms, c->daemon.loop.mono_ms);
+    learned_take(c->learned);
     end_ruleless(c);
     for (size_t i = 0; i < s->alert_count; i++)
         if (s->alerts[i].enabled && s->alerts[i].when != ALERT_DEAD_LETTER)
@@ -294,6 +302,7 @@ void alerts_notify_since(struct console *c, const char *name, int64_t since_ms)
             a->lifecycle.state != LIFECYCLE_FIRING ||
             a->lifecycle.fired_ms < since_ms)
             continue;
+        memcpy(measurement.note, a->note, sizeof measurement.note);
         buf_init(&summary, 1000);
         rule_summary(rule, a->subject, &measurement, true, &summary);
         change.subject = gr_strdup(a->subject);
@@ -327,6 +336,7 @@ static void put_present(const struct console *c, struct alert_row *row,
 
         if (a->n != row->n || !a->valued)
             continue;
+        memcpy(measurement.note, a->note, sizeof measurement.note);
         rule_summary(rule, a->subject, &measurement, true, summary);
         row->value = a->value;
         row->summary = summary->data;

@@ -6,6 +6,7 @@
 #include "collector.h"
 #include "daemon.h"
 #include "forward.h"
+#include "learned.h"
 #include "live.h"
 #include "measurements.h"
 #include "notify.h"
@@ -40,6 +41,7 @@ enum console_family {
     F_MEAN_RETRIES,
     F_MEAN_WAIT,
     F_RETRY_SUCCESS,
+    F_MISSING,
     F_COUNT,
 };
 
@@ -52,6 +54,7 @@ struct active {
     bool seen;   /* its subject exists, in the present evaluation */
     bool valued; /* evaluated since this start: `value` is the present one … */
     double value; /* … and newer than the row's, which is of the last change */
+    char note[MEASUREMENT_NOTE_BYTES];
 };
 LIST_HEAD(active_list, active);
 
@@ -72,6 +75,7 @@ struct console {
     struct store store;
     struct collector *collector;
     struct tracks *tracks;
+    struct learned *learned;
     struct series_store *series;
     struct forward *forward;
     struct web *web;
@@ -144,11 +148,11 @@ void notification_id(struct console *c, char id[40]);
 json_t *notifications_test(void *self, json_t *args, char why[200]);
 void tests_fini(struct tests *t);
 
-/* dead_letter_alerts.c: one message for each new dead letter */
+/* dead_letter_alerts.c: messages about each new dead letter */
 void dead_letter_alerts_open(struct console *c);
 void dead_letter_alerts_close(struct console *c);
-void dead_letter_alerts_due(
-    struct console *c); /* at an evaluation: ask dlqd, if a rule needs it */
+/* At an evaluation: ask dlqd, if a rule needs it, and notify of those that were collected. */
+void dead_letter_alerts_due(struct console *c);
 void dead_letter_alerts_work(struct console *c);
 void dead_letter_alerts_flush(struct console *c);
 

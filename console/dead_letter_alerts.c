@@ -1,4 +1,5 @@
-/* dead_letter_alerts: notifies of each new dead letter, for rules with `when: dead_letter`.
+/* dead_letter_alerts: notifies of new dead letters, for rules with `when: dead_letter`. With `every`, those
+ * of an endpoint are collected in a row (`dead_letter_holds`) after an alert, and are in the next one.
  *
  * The console asks dlqd over its control socket for the dead letters after its cursor. The
  * cursor is stored in the same transaction as the messages, so that each dead letter is
@@ -43,15 +44,6 @@ void dead_letter_alerts_close(struct console *c)
     zsock_destroy(&c->dlqd);
 }
 
-void dead_letter_alerts_due(struct console *c)
-{
-    const struct settings *s = c->daemon.settings;
-
-    for (size_t i = 0; i < s->alert_count; i++)
-        c->ask_again |= s->alerts[i].enabled &&
-                        s->alerts[i].when == ALERT_DEAD_LETTER;
-}
-
 /* ---- asking ---- */
 
 void dead_letter_alerts_flush(struct console *c)
@@ -77,14 +69,15 @@ void dead_letter_alerts_flush(struct console *c)
     free(text);
 }
 
-/* ---- groups: one endpoint, one reason ---- */
+/* ---- groups: one endpoint, one reason (with `every`, all reasons) ---- */
 
 struct death_group {
     const char *endpoint, *reason;
     json_t *dead_letters;
-    int64_t first_ms;
     size_t count;
 };
+
+static const char several_reasons[] = "several reasons";
 
 static const char *text_of(const json_t *o, const char *key)
 {
@@ -94,12 +87,19 @@ static const char *text_of(const json_t *o, const char *key)
 }
 
 static struct death_group *group_of(struct death_group **all, size_t *n,
-                                    const char *to, const char *reason)
+                                    const char *to, const char *reason,
+                                    bool all_reasons)
 {
-    for (size_t i = 0; i < *n; i++)
-        if (strcmp((*all)[i].endpoint, to) == 0 &&
-            strcmp((*all)[i].reason, reason) == 0)
-            return &(*all)[i];
+    for (size_t i = 0; i < *n; i++) {
+        struct death_group *g = &(*all)[i];
+        bool same = strcmp(g->reason, reason) == 0;
+
+        if (strcmp(g->endpoint, to) != 0 || !(same || all_reasons))
+            continue;
+        if (!same)
+            g->reason = several_reasons;
+        return g;
+    }
     *all = gr_realloc(*all, (*n + 1) * sizeof **all);
     (*all)[*n] = (struct death_group){
         .endpoint = to, .reason = reason, .dead_letters = json_array()};
@@ -149,6 +149,120 @@ static void notify_group(struct console *c, const struct alert_rule *rule,
     buf_fini(&summary);
 }
 
+/* ---- at most one alert in `every` ---- */
+
+/* Begins the time in which further dead letters are only collected. */
+static void begin_hold(struct console *c, const struct alert_rule *rule,
+                       const char *endpoint)
+{
+    store_hold_put(
+        &c->store,
+        &(struct hold_row){.rule = rule->name,
+                           .endpoint = endpoint,
+                           .until_ms = c->daemon.loop.now_ms + rule->every_ms,
+                           .first = "[]"});
+}
+
+/* Adds them to those that wait for the next alert. false: no alert was sent within `every`. */
+static bool hold_group(struct console *c, const struct alert_rule *rule,
+                       const struct death_group *g)
+{
+    int64_t now = c->daemon.loop.now_ms;
+    struct hold_row row;
+    json_t *first;
+    char *text;
+
+    if (!rule->every_ms ||
+        !store_hold(&c->store, rule->name, g->endpoint, &row))
+        return false;
+    if (row.until_ms <= now || row.until_ms - now > rule->every_ms)
+        row.until_ms = now; /* it ends now, or it is of a wrong clock */
+    first = json_loads(row.first, 0, NULL);
+    if (!json_is_array(first)) {
+        json_decref(first);
+        first = json_array();
+    }
+    for (size_t i = 0; i < json_array_size(g->dead_letters) &&
+                       json_array_size(first) < DETAIL_MAX;
+         i++)
+        json_array_append(first, json_array_get(g->dead_letters, i));
+    store_hold_done(&c->store);
+    text = json_dumps(first, JSON_COMPACT);
+    row.rule = rule->name;
+    row.endpoint = g->endpoint;
+    row.count += (int64_t)g->count;
+    row.first = text;
+    store_hold_put(&c->store, &row);
+    free(text);
+    json_decref(first);
+    return true;
+}
+
+static const struct alert_rule *rule_of(const struct console *c,
+                                        const char *name)
+{
+    const struct settings *s = c->daemon.settings;
+
+    for (size_t i = 0; i < s->alert_count; i++)
+        if (s->alerts[i].enabled && s->alerts[i].when == ALERT_DEAD_LETTER &&
+            strcmp(s->alerts[i].name, name) == 0)
+            return &s->alerts[i];
+    return NULL;
+}
+
+/* Notifies of those that were collected, and begins anew; without any, the next one is notified
+ * at once. */
+static void end_hold(struct console *c, const struct hold_row *row,
+                     struct changes *changes)
+{
+    const struct alert_rule *rule = rule_of(c, row->rule);
+    char *name = gr_strdup(row->rule), *endpoint = gr_strdup(row->endpoint);
+    struct death_group g = {.endpoint = endpoint,
+                            .count = (size_t)row->count,
+                            .dead_letters = json_loads(row->first, 0, NULL)};
+    size_t i;
+    json_t *l;
+
+    store_hold_done(&c->store);
+    store_hold_drop(&c->store, name, endpoint);
+    json_array_foreach(g.dead_letters, i, l)
+    {
+        const char *reason = text_of(l, "reason");
+
+        g.reason = !g.reason || strcmp(g.reason, reason) == 0 ? reason
+                                                              : several_reasons;
+    }
+    if (rule && g.count && g.reason) {
+        notify_group(c, rule, &g, changes);
+        if (rule->every_ms)
+            begin_hold(c, rule, endpoint);
+    }
+    json_decref(g.dead_letters);
+    free(name);
+    free(endpoint);
+}
+
+static void end_holds(struct console *c)
+{
+    int64_t now = c->daemon.loop.now_ms;
+    struct changes changes = {0};
+    struct hold_row row;
+
+    while (store_hold_ended(&c->store, now, now + 30 * DAY_MS, &row))
+        end_hold(c, &row, &changes);
+    changes_notify(c, &changes);
+}
+
+void dead_letter_alerts_due(struct console *c)
+{
+    const struct settings *s = c->daemon.settings;
+
+    end_holds(c);
+    for (size_t i = 0; i < s->alert_count; i++)
+        c->ask_again |= s->alerts[i].enabled &&
+                        s->alerts[i].when == ALERT_DEAD_LETTER;
+}
+
 static void notify_rule(struct console *c, const struct alert_rule *rule,
                         json_t *dead_letters, struct changes *changes)
 {
@@ -166,12 +280,17 @@ static void notify_rule(struct console *c, const struct alert_rule *rule,
             selected |= glob_match(rule->endpoints.items[k], endpoint);
         if (!selected)
             continue;
-        g = group_of(&groups, &n, endpoint, text_of(l, "reason"));
+        g = group_of(&groups, &n, endpoint, text_of(l, "reason"),
+                     rule->every_ms > 0);
         if (g->count++ < DETAIL_MAX)
             json_array_append(g->dead_letters, l);
     }
     for (i = 0; i < n; i++) {
-        notify_group(c, rule, &groups[i], changes);
+        if (!hold_group(c, rule, &groups[i])) {
+            notify_group(c, rule, &groups[i], changes);
+            if (rule->every_ms)
+                begin_hold(c, rule, groups[i].endpoint);
+        }
         json_decref(groups[i].dead_letters);
     }
     free(groups);

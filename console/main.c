@@ -84,6 +84,14 @@ static const struct metric_family families[] = {
                              "share of successful retries, in the last hour",
                          .labels = {"endpoint"},
                          .per = SLO_PER},
+    [F_MISSING] = {.name = "grapnel_source_missing_events",
+                   .kind = METRIC_GAUGE,
+                   .unit = "events",
+                   .help = "how many events a source would usually have sent "
+                           "since its last one; above 20, the alert "
+                           "unusual_silence fires",
+                   .labels = {"source"},
+                   .per = SLO_PER},
     [F_COUNT] = {0},
 };
 

@@ -27,20 +27,29 @@ struct measure_request {
     struct measurement_list *out;
 };
 
+struct measurement *measurement_add(struct measurement_list *l,
+                                    const char *subject)
+{
+    struct measurement *m;
+
+    l->all = gr_realloc(l->all, (l->count + 1) * sizeof *l->all);
+    m = &l->all[l->count++];
+    *m = (struct measurement){0};
+    snprintf(m->subject, sizeof m->subject, "%.*s", (int)sizeof m->subject - 1,
+             subject); /* truncated if it is too long */
+    return m;
+}
+
 static void report(struct measure_request *q, const char *subject, double value,
                    bool known)
 {
-    struct measurement_list *l = q->out;
+    struct measurement *m = measurement_add(q->out, subject);
 
-    l->all = gr_realloc(l->all, (l->count + 1) * sizeof *l->all);
-    l->all[l->count] = (struct measurement){.value = value, .known = known};
-    snprintf(l->all[l->count].subject, sizeof l->all->subject, "%.*s",
-             (int)sizeof l->all->subject - 1,
-             subject); /* truncated if it is too long */
-    l->count++;
+    m->value = value;
+    m->known = known;
 }
 
-static bool is_selected(const struct string_list *globs, const char *name)
+bool measurement_selects(const struct string_list *globs, const char *name)
 {
     for (size_t i = 0; i < globs->count; i++)
         if (glob_match(globs->items[i], name))
@@ -103,7 +112,7 @@ static void report_rates(struct measure_request *q, enum measurement_track good,
     const char *label;
 
     for (size_t i = 0; (label = tracks_label(q->tracks, bad, i)); i++)
-        if (is_selected(&q->rule->endpoints, label)) {
+        if (measurement_selects(&q->rule->endpoints, label)) {
             double n = tracks_growth(q->tracks, bad, label, window, q->now);
 
             report_part(
@@ -139,7 +148,7 @@ static void report_signatures(struct measure_request *q)
 
     for (size_t i = 0; (label = tracks_label(q->tracks, TRACK_UNAUTHORIZED, i));
          i++)
-        if (is_selected(&q->rule->sources, label))
+        if (measurement_selects(&q->rule->sources, label))
             report_growth(q, TRACK_UNAUTHORIZED, label);
 }
 
@@ -150,7 +159,7 @@ static void report_each(struct measure_request *q, const char *metric,
          (p = collector_next(q->g, SERIES(metric), p, q->now));) {
         const char *subject = *by ? collected_label(p, by) : p->publisher->name;
 
-        if (!*by || is_selected(&q->rule->endpoints, subject))
+        if (!*by || measurement_selects(&q->rule->endpoints, subject))
             report(q, subject, p->value, true);
     }
 }
@@ -160,7 +169,7 @@ static void report_silence_of(struct measure_request *q, const char *name,
 {
     int64_t since = tracks_grew_ms(q->tracks, TRACK_ACCEPTED, name);
 
-    if (is_selected(&q->rule->sources, name))
+    if (measurement_selects(&q->rule->sources, name))
         report(q, name, (double)(q->now - since) / 1000, ingress_up);
 }
 
@@ -262,7 +271,10 @@ void measurements_of(const struct tracks *t, struct collector *g,
     case ALERT_DAMAGED:
         report_each(&q, "grapnel_damaged_total", "");
         break;
-    case ALERT_DEAD_LETTER: /* an event by itself, not a state */
+    case ALERT_DEAD_LETTER:     /* an event by itself, not a state */
+    case ALERT_UNUSUAL_SILENCE: /* these are learned (learned.h) */
+    case ALERT_NEW_REFUSAL:
+    case ALERT_STATUS_MIX:
     case ALERT_WHEN_COUNT:
         break;
     }

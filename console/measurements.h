@@ -45,11 +45,15 @@ enum measurement_track {
         TRACK_COUNT
 };
 
+enum { MEASUREMENT_NOTE_BYTES = 160 };
+
 struct measurement {
     char subject[NAME_MAX_BYTES + 1]; /* endpoint, source, process; or "" */
     double value;
     bool known; /* false: unknown now; change nothing … */
     bool grows; /* … except that it is at least `value` */
+    bool again; /* something new: notify, although the alert fires already */
+    char note[MEASUREMENT_NOTE_BYTES]; /* for the summary; "": none */
 };
 
 struct measurement_list {
@@ -65,6 +69,10 @@ struct tracks *measurements_tracks(int64_t mono_now_ms);
 void measurements_of(const struct tracks *t, struct collector *g,
                      const struct settings *s, const struct alert_rule *rule,
                      int64_t mono_now_ms, struct measurement_list *out);
+/* For learned.c, which measures the rest: adds a value that is not known yet, valid until the next one. */
+struct measurement *measurement_add(struct measurement_list *l,
+                                    const char *subject);
+bool measurement_selects(const struct string_list *globs, const char *name);
 void measurement_list_fini(struct measurement_list *l);
 
 #endif

@@ -103,6 +103,13 @@ static void put_help(struct buf *out, const struct alert_rule *rule)
     buf_put(out, help, strcspn(help, ";"));
 }
 
+static void put_note(struct buf *out, const struct measurement *measurement,
+                     bool holds)
+{
+    if (holds && *measurement->note)
+        buf_printf(out, ": %s", measurement->note);
+}
+
 void rule_summary(const struct alert_rule *rule, const char *subject,
                   const struct measurement *measurement, bool holds,
                   struct buf *out)
@@ -119,6 +126,7 @@ void rule_summary(const struct alert_rule *rule, const char *subject,
     if (k->unit == ALERT_UNIT_NONE) {
         buf_puts(out, holds ? "" : "no longer true: ");
         put_help(out, rule);
+        put_note(out, measurement, holds);
         return;
     }
     put_help(out, rule);
@@ -128,6 +136,7 @@ void rule_summary(const struct alert_rule *rule, const char *subject,
                above ? "above" : "below");
     put_value(out, k->unit, above ? rule->above : rule->below);
     buf_puts(out, ")");
+    put_note(out, measurement, holds);
 }
 
 void chat_text(struct buf *out, const char *text)

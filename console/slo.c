@@ -70,5 +70,6 @@ void slo_measure(struct console *c)
     measure_levels(c);
     for (size_t i = 0; (label = tracks_label(c->tracks, TRACK_ENDED, i)); i++)
         measure_endpoint(c, label);
+    learned_publish(c->learned);
     c->metrics[M_NOTIFICATIONS_WAITING] = store_notifications_left(&c->store);
 }

@@ -45,6 +45,18 @@ void store_open(struct store *s, struct db *db)
     s->silence_put = db_prepare(
         db, ROW_REPLACE_WITH("silences", SILENCE_COLUMNS, "", ""));
     s->silence_drop = db_prepare(db, "DELETE FROM silences WHERE rule = ?");
+    s->hold_get = db_prepare(
+        db, "SELECT " ROW_NAMES(HOLD_COLUMNS) " FROM dead_letter_holds "
+                                              "WHERE rule = ? AND "
+                                              "endpoint = ?");
+    s->hold_ended = db_prepare(
+        db, "SELECT " ROW_NAMES(
+                HOLD_COLUMNS) " FROM dead_letter_holds WHERE until_ms <= ? OR "
+                              "until_ms > ? LIMIT 1");
+    s->hold_put = db_prepare(
+        db, ROW_REPLACE_WITH("dead_letter_holds", HOLD_COLUMNS, "", ""));
+    s->hold_drop = db_prepare(db, "DELETE FROM dead_letter_holds WHERE "
+                                  "rule = ? AND endpoint = ?");
     s->cursor_get = db_prepare(db, "SELECT value FROM cursors WHERE name = ?");
     s->cursor_set = db_prepare(
         db, "INSERT OR REPLACE INTO cursors(name, value) VALUES(?, ?)");
@@ -212,4 +224,55 @@ void store_cursor_set(struct store *s, const char *name, int64_t value)
     bind_text(s->cursor_set, 1, name);
     bind_i64(s->cursor_set, 2, value);
     db_run(s->db, s->cursor_set);
+}
+
+/* ---- holds of dead letters ---- */
+
+bool store_hold(struct store *s, const char *rule, const char *endpoint,
+                struct hold_row *out)
+{
+    int i = 0;
+
+    store_hold_done(s);
+    bind_text(s->hold_get, 1, rule);
+    bind_text(s->hold_get, 2, endpoint);
+    if (!db_step(s->db, s->hold_get))
+        return false;
+    ROW_READ(HOLD_COLUMNS, s->hold_get, i, out);
+    return true;
+}
+
+bool store_hold_ended(struct store *s, int64_t now_ms, int64_t latest_ms,
+                      struct hold_row *out)
+{
+    int i = 0;
+
+    store_hold_done(s);
+    bind_i64(s->hold_ended, 1, now_ms);
+    bind_i64(s->hold_ended, 2, latest_ms);
+    if (!db_step(s->db, s->hold_ended))
+        return false;
+    ROW_READ(HOLD_COLUMNS, s->hold_ended, i, out);
+    return true;
+}
+
+void store_hold_done(struct store *s)
+{
+    db_done(s->hold_get);
+    db_done(s->hold_ended);
+}
+
+void store_hold_put(struct store *s, const struct hold_row *r)
+{
+    int i = 0;
+
+    ROW_BIND(HOLD_COLUMNS, s->hold_put, i, r);
+    db_run(s->db, s->hold_put);
+}
+
+void store_hold_drop(struct store *s, const char *rule, const char *endpoint)
+{
+    bind_text(s->hold_drop, 1, rule);
+    bind_text(s->hold_drop, 2, endpoint);
+    db_run(s->db, s->hold_drop);
 }

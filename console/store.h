@@ -40,6 +40,36 @@ struct notification_row {
     ROW_FIELDS(NOTIFICATION_COLUMNS)
 };
 
+/* A row of `learned_sources`. */
+#define LEARNED_SOURCE_COLUMNS(F, X) \
+    F(text, source)                  \
+    X(i64, seen_ms)                  \
+    X(i64, event_ms)                 \
+    X(i64, hour)                     \
+    X(real, count)                   \
+    X(real, observed_ms)             \
+    X(real, learned_ms)              \
+    X(real, expected)                \
+    X(real, missing)                 \
+    X(real, pause_ms)                \
+    X(real, overdue)                 \
+    X(real, longest)                 \
+    X(real, longest_overdue)
+struct learned_source_row {
+    ROW_FIELDS(LEARNED_SOURCE_COLUMNS)
+};
+
+/* A row of `dead_letter_holds`. */
+#define HOLD_COLUMNS(F, X) \
+    F(text, rule)          \
+    X(text, endpoint)      \
+    X(i64, until_ms)       \
+    X(i64, count)          \
+    X(text, first)
+struct hold_row {
+    ROW_FIELDS(HOLD_COLUMNS)
+};
+
 /* A row of `silences`. */
 #define SILENCE_COLUMNS(F, X) \
     F(text, rule)             \
@@ -56,7 +86,8 @@ struct store {
     stmt *alert_add, *alert_set, *alerts_active, *alerts_recent, *alerts_cut,
         *notification_add, *notification_next, *notification_again,
         *notification_drop, *notifications_left, *cursor_get, *cursor_set,
-        *silences, *silence_put, *silence_drop;
+        *silences, *silence_put, *silence_drop, *hold_get, *hold_put,
+        *hold_ended, *hold_drop;
 };
 
 void store_open(struct store *s, struct db *db);
@@ -89,6 +120,16 @@ typedef void silence_each(void *self, const struct silence_row *r);
 void store_silences(struct store *s, silence_each *each, void *self);
 void store_silence_put(struct store *s, const struct silence_row *r);
 void store_silence_drop(struct store *s, const char *rule);
+
+/* false: there is none. The texts are valid until store_hold_done(), or the next call. */
+bool store_hold(struct store *s, const char *rule, const char *endpoint,
+                struct hold_row *out);
+/* One that ends by `now_ms`, or whose end is after `latest_ms`: the clock was ahead. */
+bool store_hold_ended(struct store *s, int64_t now_ms, int64_t latest_ms,
+                      struct hold_row *out);
+void store_hold_done(struct store *s);
+void store_hold_put(struct store *s, const struct hold_row *r);
+void store_hold_drop(struct store *s, const char *rule, const char *endpoint);
 
 /* false: the row does not exist. */
 bool store_cursor(struct store *s, const char *name, int64_t *value);

@@ -41,6 +41,7 @@ void console_open(void *self)
     path = gr_printf("%s/%s.series", s->state_dir, c->daemon.name);
     c->series = series_store_open(path, c->daemon.started_ms);
     free(path);
+    c->learned = learned_open(c);
     c->notify = notify_open();
     c->source_tests = source_tests_open();
     LIST_INIT(&c->active);
@@ -151,6 +152,7 @@ void console_undo(void *self)
 
     alerts_load(c);
     silences_load(c);
+    learned_undo(c->learned);
     alert_events_undo(c->alert_events);
 }
 
@@ -189,6 +191,7 @@ void console_close(void *self)
     tests_fini(&c->tests);
     alerts_close(c);
     silences_close(c);
+    learned_close(c->learned);
     series_store_close(c->series);
     tracks_free(c->tracks);
     collector_free(c->collector);

@@ -47,6 +47,7 @@ enum deliverer_metric {
 
 enum deliverer_family {
     FAMILY_ATTEMPTS,
+    FAMILY_RESPONSES,
     FAMILY_RETRIES,
     FAMILY_RETRY_WAIT,
     FAMILY_ATTEMPT_SECONDS,

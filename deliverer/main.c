@@ -88,6 +88,13 @@ static const struct metric_family families[] = {
                              "attempts that have ended, by outcome: delivered, "
                              "retrying (a retry is scheduled), dead, released",
                          .labels = {"endpoint", "outcome"}},
+    [FAMILY_RESPONSES] = {.name = "grapnel_endpoint_responses_total",
+                          .kind = METRIC_COUNTER,
+                          .unit = "attempts",
+                          .help = "attempts that have ended, by class of the "
+                                  "response's status: 2xx, 3xx, 4xx, 5xx, or "
+                                  "none (there was no response)",
+                          .labels = {"endpoint", "class"}},
     [FAMILY_RETRIES] = {.name = "grapnel_endpoint_retries_total",
                         .kind = METRIC_COUNTER,
                         .unit = "attempts",

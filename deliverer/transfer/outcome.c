@@ -317,6 +317,13 @@ static void log_outcome(const struct attempt_row *row)
                          LT("next_attempt_at", row->next_ms)));
 }
 
+static const char *status_class(int status)
+{
+    static const char *const classes[] = {"2xx", "3xx", "4xx", "5xx"};
+
+    return status >= 200 && status < 600 ? classes[status / 100 - 2] : "none";
+}
+
 void outcome_note(struct deliverer *d, const struct attempt_row *row)
 {
     static const enum deliverer_metric metrics[] = {
@@ -337,6 +344,12 @@ void outcome_note(struct deliverer *d, const struct attempt_row *row)
     if (g && g->endpoint.temporary) /* no alert is about it */
         return;
     series_add(METRIC_SERIES(m, FAMILY_ATTEMPTS, name, what), 1);
+    /* What was released was not tried to its end, and consumers of a pull endpoint send no status. */
+    if (row->outcome != OUTCOME_RETURNED &&
+        !(g && endpoint_is_pulled(&g->endpoint)))
+        series_add(METRIC_SERIES(m, FAMILY_RESPONSES, name,
+                                 status_class(row->http_status)),
+                   1);
     if (row->attempts > 1)
         series_add(METRIC_SERIES(m, FAMILY_RETRIES, name, what), 1);
     series_observe(METRIC_SERIES(m, FAMILY_ATTEMPT_SECONDS, name),

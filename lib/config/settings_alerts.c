@@ -57,6 +57,10 @@ const char settings_built_in_alerts[] =
     " window: 1h, at_least: 100}\n"
     "  - {name: signature_failures, when: signature_failures, above: 10,"
     " window: 5m}\n"
+    "  - {name: unusual_silence, when: unusual_silence, above: 20}\n"
+    "  - {name: dead_letter, when: dead_letter, every: 1h}\n"
+    "  - {name: new_refusal, when: new_refusal}\n"
+    "  - {name: status_mix, when: status_mix, above: 5%, at_least: 30}\n"
     "  - {name: process_silent, when: process_silent, silent_for: 30s,"
     " severity: critical}\n"
     "  - {name: disk_low, when: disk_low, below: 2GiB, severity: critical}\n"
@@ -166,6 +170,7 @@ static void check_rule(const struct conf_value *v, void *target)
     check_used(v, "window", k->window, &r->window_ms, k);
     check_used(v, "at_least", rate, &r->at_least, k);
     check_used(v, "silent_for", silent, &r->silent_for_ms, k);
+    check_used(v, "every", r->when == ALERT_DEAD_LETTER, &r->every_ms, k);
     check_used(v, "endpoint", strcmp(k->per, "endpoint") == 0, NULL, k);
     check_used(v, "source", strcmp(k->per, "source") == 0, NULL, k);
     if (silent && !conf_has(v, "silent_for"))
@@ -195,6 +200,11 @@ static const struct conf_key alert_keys[] = {
         "for `source_silent` and `process_silent`: how long nothing may "
         "arrive",
         .min = SECOND_MS, .max = 365 * DAY_MS),
+    KEY(duration, alert_rule, every_ms, "every", NULL,
+        "for `dead_letter`: the shortest time between two alerts about one "
+        "endpoint. Dead letters that come in between are in the next alert. "
+        "Default: an alert at once",
+        .min = SECOND_MS, .max = 30 * DAY_MS),
     KEY(choice, alert_rule, severity, "severity", "warning", "the severity",
         .choices = severity_words),
     KEY(strings, alert_rule, endpoints, "endpoint", NULL,

@@ -18,7 +18,8 @@
     A(DEAD_LETTER_GROWTH, "dead_letter_growth", NUMBER, "", 1,                 \
       "the number of deliveries that became dead letters within `window`")     \
     A(DEAD_LETTER, "dead_letter", NONE, "endpoint", 0,                         \
-      "fires for each new dead letter, grouped; it never resolves by itself")  \
+      "fires for each new dead letter, grouped, with `every` at most once in " \
+      "that time for an endpoint; it never resolves by itself")                \
     A(DEAD_LETTERS_EXPIRING, "dead_letters_expiring", NUMBER, "", 0,           \
       "the number of dead letters that `dlq.keep` will soon delete")           \
     A(BACKLOG, "backlog", NUMBER, "", 0,                                       \
@@ -56,6 +57,15 @@
       "the share of events within `window` that were duplicates")              \
     A(SOURCE_SILENT, "source_silent", NONE, "source", 0,                       \
       "a source or producer has sent no accepted event for `silent_for`")      \
+    A(UNUSUAL_SILENCE, "unusual_silence", NUMBER, "source", 0,                 \
+      "the number of events that a source or producer would usually have "     \
+      "sent since its last one, learned from its own past")                    \
+    A(NEW_REFUSAL, "new_refusal", NONE, "source", 0,                           \
+      "requests were refused for a reason that was new for this source, or "   \
+      "had not been seen for a week; it resolves after an hour")               \
+    A(STATUS_MIX, "status_mix", PART, "endpoint", 0,                           \
+      "by how much the share of a class of failures among the responses of "   \
+      "the last one to two hours is above that of the endpoint's own past")    \
     A(SIGNATURE_FAILURES, "signature_failures", NUMBER, "source", 1,           \
       "the number of requests refused with 401 within `window`, for example "  \
       "after a secret was changed")                                            \

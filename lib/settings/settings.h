@@ -240,6 +240,7 @@ struct alert_rule {
     int64_t for_ms;      /* the condition must hold for this long */
     int64_t window_ms;
     int64_t silent_for_ms;
+    int64_t every_ms; /* of dead letters: at most one alert in this time */
     int64_t at_least; /* the number of attempts or events that a rate needs */
     int severity;     /* enum severity */
     bool enabled;

@@ -17,7 +17,8 @@ OFF = ["dlq-warning", "dlq-critical", "dlq_growth_rate", "dlq_expiring",
        "webhook_retry_failure_rate", "high_e2e_latency", "sequence_gaps",
        "lanes_halted", "endpoint_disabled", "endpoint_held",
        "endpoint_failing", "endpoint_waiting", "high_duplicate_rate",
-       "signature_failures", "process_silent", "disk_low", "damaged_data"]
+       "signature_failures", "unusual_silence", "dead_letter", "new_refusal",
+       "status_mix", "process_silent", "disk_low", "damaged_data"]
 
 
 class Operational(RigTest):
