@@ -3,7 +3,7 @@
 # path in an include.
 file(GLOB_RECURSE sources ${ROOT}/lib/*.[ch] ${ROOT}/proto/*.[ch]
   ${ROOT}/ingress/*.[ch] ${ROOT}/sequencer/*.[ch] ${ROOT}/deliverer/*.[ch]
-  ${ROOT}/dlqd/*.[ch] ${ROOT}/outbox/*.[ch] ${ROOT}/console/*.[ch] ${ROOT}/ctl/*.[ch])
+  ${ROOT}/dlqd/*.[ch] ${ROOT}/outbox/*.[ch] ${ROOT}/reconcile/*.[ch] ${ROOT}/console/*.[ch] ${ROOT}/ctl/*.[ch])
 foreach(source ${sources})
   file(STRINGS ${source} wrong REGEX "^[ \t]*#[ \t]*include[ \t]+\"[^\"]*/")
   if(wrong)

@@ -108,6 +108,7 @@ int check_event(struct ctl *c,
                 const char *file); /* check --event; settings read */
 int run_backup(struct ctl *c);
 int run_restore(struct ctl *c);
+int run_reconcile(struct ctl *c);
 int run_version(struct ctl *c);
 
 /* ---- for all commands (common.c) ---- */

@@ -141,6 +141,10 @@ static const struct metric metrics[] = {
                              "configuration of order changed"},
     [METRIC_GAPS_CLOSED] = {"grapnel_gaps_closed_total", METRIC_COUNTER, "gaps",
                             "gaps that an operator closed"},
+    [METRIC_GAPS_RECONCILED] = {"grapnel_gaps_reconciled_total", METRIC_COUNTER,
+                                "events",
+                                "events that never arrived and were taken from "
+                                "the list of their provider"},
     [METRIC_GAPS_OPEN] = {"grapnel_gaps_open", METRIC_GAUGE, "gaps",
                           "open gaps; counted up to 10000"},
     [METRIC_GAP_OLDEST] = {"grapnel_gap_oldest_seconds", METRIC_GAUGE,
@@ -246,6 +250,7 @@ static const struct control_command commands[] = {
     {&command_release, show_release},
     {&command_gaps, show_gaps},
     {&command_close_gap, show_close_gap},
+    {&command_listed, show_listed},
     {&command_workspace, show_workspace},
     {&command_workspaces, show_workspaces},
     {&command_alert_event, operational_alert},

@@ -98,6 +98,11 @@ outboxes() {
   ! grep -q '^outbox:' "$config" || echo outbox
 }
 
+# reconcilers: `reconcile` if a source has it.
+reconcilers() {
+  ! grep -qE '^ +reconcile:' "$config" || echo reconcile
+}
+
 # One file per deliverer after the first, so that another number of them leaves the
 # rest alone.
 write_deliverers() { # COUNT

@@ -1169,6 +1169,23 @@ const struct command ctl_commands[] = {
         .run = run_outbox_status,
     },
     {
+        .name = "reconcile",
+        .args = "[SOURCE]",
+        .max = 1,
+        .summary = "compare what has arrived with a provider's list",
+        .help = "Without SOURCE: how far the list of each source with "
+                "`reconcile` was compared, how many\nevents the present or "
+                "the last walk through it has listed, and how many of them "
+                "had never\narrived. With SOURCE, its list is read now; with "
+                "--since, also what was compared before.\n`grapnel gaps` has "
+                "a record of each event that was found.",
+        .examples = "  grapnel reconcile\n"
+                    "  grapnel reconcile stripe --since 3d\n",
+        .request = &command_reconcile,
+        .options = {ARG("--since")},
+        .run = run_reconcile,
+    },
+    {
         .name = "audit",
         .args = "",
         .summary = "list what was changed, and by whom",
@@ -1282,7 +1299,13 @@ const struct command ctl_commands[] = {
             "use state_dir\nitself as DIR: nothing is copied, but the "
             "processes learn that their databases are old.",
         .examples = "  grapnel restore /var/backups/grapnel/2026-11-21\n"
-                    "  grapnel restore /var/backups/grapnel/2026-11-21 dlqd\n",
+                    "  grapnel restore /var/backups/grapnel/2026-11-21 dlqd\n"
+                    "  grapnel restore /var/backups/grapnel/2026-11-21 "
+                    "--then-reconcile stripe\n",
+        .options = {{"--then-reconcile", "SOURCE",
+                     "when the processes start, take from the list of this "
+                     "source's provider what the backup lacks; several with "
+                     "commas between"}},
         .run = run_restore,
     },
     {0}};

@@ -158,7 +158,7 @@ static void put_manual(struct buf *b)
     manual_section(b, "SEE ALSO");
     manual_text(b, "grapnel.yaml(5), grapnel-ingress(8), grapnel-sequencer(8), "
                    "grapnel-deliverer(8), grapnel-dlqd(8), "
-                   "grapnel-outbox(8), grapnel-console(8)");
+                   "grapnel-outbox(8), grapnel-reconcile(8), grapnel-console(8)");
 }
 
 void help_manual(const char *page)

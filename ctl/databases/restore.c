@@ -469,6 +469,62 @@ static bool swap(struct restore *r)
     return sync_path(r->state_dir, O_DIRECTORY);
 }
 
+/* ---- then reconcile ---- */
+
+/* The sources of --then-reconcile have `reconcile`. */
+static bool can_reconcile(struct ctl *c, const char *sources)
+{
+    char *all = gr_strdup(sources ? sources : ""), *at = NULL;
+    bool good = true;
+
+    for (char *name = strtok_r(all, ",", &at); name && good;
+         name = strtok_r(NULL, ",", &at)) {
+        const struct source *s = settings_source(c->settings, name);
+
+        good = s && s->reconcile.every_ms;
+        if (!good)
+            complain(EXIT_REFUSED,
+                     "--then-reconcile %s: no source of this name has "
+                     "`reconcile`. Nothing was changed",
+                     name);
+    }
+    free(all);
+    return good;
+}
+
+/* Tells grapnel-reconcile, which need not run, from when on it is to read the lists: it takes the file. */
+static bool write_since(const struct restore *r, const char *sources)
+{
+    char *path = gr_printf("%s/reconcile-since", r->state_dir),
+         *fresh = gr_printf("%s.new", path), *all = gr_strdup(sources),
+         *at = NULL;
+    FILE *f = fopen(fresh, "we");
+    int64_t oldest_ms = INT64_MAX;
+    bool good = f != NULL;
+
+    for (size_t i = 0; i < r->count; i++)
+        if (r->copies[i].copied_ms < oldest_ms)
+            oldest_ms = r->copies[i].copied_ms;
+    for (char *name = strtok_r(all, ",", &at); good && name;
+         name = strtok_r(NULL, ",", &at))
+        good = fprintf(f, "%s %lld\n", name,
+                       (long long)(oldest_ms - HOUR_MS)) > 0;
+    good = good && fflush(f) == 0 && fsync(fileno(f)) == 0;
+    if (f)
+        good = fclose(f) == 0 && good;
+    good = good && rename(fresh, path) == 0;
+    if (!good)
+        complain(EXIT_REFUSED,
+                 "the databases are restored, but %s cannot be written: %s; "
+                 "run grapnel reconcile SOURCE --since TIME when the processes "
+                 "run",
+                 path, strerror(errno));
+    free(path);
+    free(fresh);
+    free(all);
+    return good && sync_path(r->state_dir, O_DIRECTORY);
+}
+
 /* ---- output ---- */
 
 /* Erased workspaces are in no backup (docs/decisions/0101). */
@@ -572,13 +628,18 @@ static bool is_owner(const struct restore *r)
 
 int run_restore(struct ctl *c)
 {
-    static const char *const keys[] = {"state_dir", NULL};
+    static const char *const keys[] = {"state_dir", NULL},
+                             *const with_sources[] = {"state_dir", "sources",
+                                                      NULL};
     const char *const *names = c->parsed.args + 1;
+    const char *sources = parsed_value(&c->parsed, "--then-reconcile");
     struct restore r = {0};
     json_t *copies;
     int code = EXIT_REFUSED;
 
-    need_settings(c, keys, "nothing was restored");
+    need_settings(c, sources ? with_sources : keys, "nothing was restored");
+    if (!can_reconcile(c, sources))
+        return EXIT_REFUSED;
     copies = json_array();
     r.from = c->parsed.args[0];
     r.state_dir = c->settings->state_dir;
@@ -600,9 +661,13 @@ int run_restore(struct ctl *c)
     else if (is_owner(&r) && (*names ? take_named(&r, names) : find_all(&r)) &&
              finishes_earlier(&r) && are_known(&r) && take_locks(&r) &&
              make_all_ready(&r) && (r.in_place || swap(&r)))
-        code = 0;
+        code = sources && !write_since(&r, sources) ? EXIT_REFUSED : 0;
     if (!code && !c->json)
         print_copies(c, &r);
+    if (!code && !c->json && sources)
+        printf("When grapnel-reconcile runs, it takes from the list of %s "
+               "what the copies lack.\n",
+               sources);
     for (size_t i = 0; !code && c->json && i < r.count; i++)
         json_array_append_new(
             copies,

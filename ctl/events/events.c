@@ -8,6 +8,14 @@
 
 enum { FACTS_MAX = 500 }; /* ids in one request to the sequencer */
 
+static void status_cell(struct table *t, const json_t *event)
+{
+    table_add(t, PLAIN, "%s%s", text_of(event, "status"),
+              json_is_true(json_object_get(event, "reconciled"))
+                  ? ", reconciled"
+                  : "");
+}
+
 static const struct column columns[] = {
     {.head = "RECEIVED (UTC)", .key = "received_at", .kind = COLUMN_TIME},
     {.head = "ID", .key = "id"},
@@ -15,7 +23,7 @@ static const struct column columns[] = {
     {.head = "TYPE", .key = "type"},
     {.head = "WORKSPACE", .key = "workspace"},
     {.head = "NUMBER", .key = "sequence", .kind = COLUMN_OR_DASH},
-    {.head = "STATUS", .key = "status"},
+    {.head = "STATUS", .cell = status_cell},
     {0}};
 
 /* With --id: shows which of the two ids of the provider matches. */
@@ -26,7 +34,7 @@ static const struct column columns_by_id[] = {
     {.head = "TYPE", .key = "type"},
     {.head = "WORKSPACE", .key = "workspace"},
     {.head = "NUMBER", .key = "sequence", .kind = COLUMN_OR_DASH},
-    {.head = "STATUS", .key = "status"},
+    {.head = "STATUS", .cell = status_cell},
     {.head = "PROVIDER ID", .key = "provider_id", .kind = COLUMN_OR_DASH},
     {.head = "DELIVERY ID", .key = "delivery_id", .kind = COLUMN_OR_DASH},
     {0}};
@@ -49,13 +57,13 @@ static int collect(struct ctl *c, const char *ingress, json_t *args, size_t max,
             json_array_append_new(
                 out,
                 json_pack("{s:O,s:O,s:n,s:n,s:n,s:n,s:n,s:n,s:O,s:s,s:n,s:n,"
-                          "s:b,s:n}",
+                          "s:b,s:n,s:b}",
                           "id", json_array_get(e, 0), "source",
                           json_array_get(e, 2), "provider_id", "delivery_id",
                           "type", "workspace", "sequence", "source_sequence",
                           "received_at", json_array_get(e, 3), "status",
                           "accepted", "reason", "duplicate_of", "late", false,
-                          "gap"));
+                          "gap", "reconciled", false));
             if (json_array_size(out) > max)
                 json_array_remove(out, 0);
         }

@@ -43,7 +43,7 @@ bool process_listens(struct ctl *c, const char *process, char why[200])
 static json_t *by_of(const char *what)
 {
     static const struct command_spec *const *const lists[] = {
-        every_commands,     ingress_commands,   outbox_commands,
+        every_commands,     ingress_commands,   outbox_commands,    reconcile_commands,
         sequencer_commands, deliverer_commands, dlqd_commands,
         console_commands};
 

@@ -8,6 +8,7 @@ const struct command_list command_lists[] = {
     {"Every process", every_commands},
     {"ingress", ingress_commands},
     {"outbox", outbox_commands},
+    {"reconcile", reconcile_commands},
     {"sequencer", sequencer_commands},
     {"deliverer", deliverer_commands},
     {"dlqd", dlqd_commands},

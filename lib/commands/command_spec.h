@@ -107,7 +107,8 @@ struct command_route {
 struct command_spec {
     const char *name;
     const char *process; /* "sequencer", or "every" */
-    const char *also;    /* another kind of process that has it; NULL: none */
+    const char *also;    /* other kinds of processes that have it, with blanks
+                       * between; NULL: none */
     const char *help;    /* sentences, for people */
     const struct value *args;     /* ends with a NULL name; NULL: none */
     struct value reply;           /* an object or a list */

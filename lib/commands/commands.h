@@ -8,6 +8,7 @@
 extern const struct command_spec *const every_commands[];
 extern const struct command_spec *const ingress_commands[];
 extern const struct command_spec *const outbox_commands[];
+extern const struct command_spec *const reconcile_commands[];
 extern const struct command_spec *const sequencer_commands[];
 extern const struct command_spec *const deliverer_commands[];
 extern const struct command_spec *const dlqd_commands[];
@@ -39,6 +40,9 @@ extern const struct command_spec command_request_trace, command_find,
 /* outbox */
 extern const struct command_spec command_relays;
 
+/* reconcile */
+extern const struct command_spec command_reconciled, command_reconcile;
+
 /* sequencer */
 extern const struct command_spec command_event, command_events,
     command_deliveries, command_endpoint, command_endpoint_stats,
@@ -48,6 +52,7 @@ extern const struct command_spec command_event, command_events,
     command_endpoint_delete, command_endpoint_secrets, command_temporary_create,
     command_temporary_delete, command_retry, command_abandon, command_facts,
     command_release, command_gaps, command_alert_event, command_close_gap,
+    command_listed,
     command_workspace, command_workspaces, command_workspace_erase,
     command_tokens, command_token_create, command_token_revoke,
     command_token_check, command_tenant_check;

@@ -36,7 +36,7 @@ static const struct value replayed_value = OBJECT(
 const struct command_spec command_request_trace = {
     .name = "trace",
     .process = "ingress",
-    .also = "outbox",
+    .also = "outbox reconcile",
     .help = "The archived request of an event, and how often the event was "
             "sent again.",
     .args = request_trace_args,
@@ -69,7 +69,7 @@ static const struct value find_reply[] = {
 const struct command_spec command_find = {
     .name = "find",
     .process = "ingress",
-    .also = "outbox",
+    .also = "outbox reconcile",
     .help = "The newest requests that have this id as the value of a header or "
             "as a string in the body. For use while the sequencer, which has "
             "an index of these ids, does not respond.",
@@ -98,7 +98,7 @@ static const struct value archive_reply[] = {
 const struct command_spec command_archive = {
     .name = "archive",
     .process = "ingress",
-    .also = "outbox",
+    .also = "outbox reconcile",
     .help = "Archived requests, oldest first.",
     .args = archive_args,
     .reply = OBJECT("reply", archive_reply, ""),
@@ -138,7 +138,7 @@ static const struct value request_reply[] = {
 const struct command_spec command_request = {
     .name = "request",
     .process = "ingress",
-    .also = "outbox",
+    .also = "outbox reconcile",
     .help = "An archived request as it was received, with a piece of its body.",
     .args = request_args,
     .reply = OBJECT("reply", request_reply, ""),
@@ -295,7 +295,7 @@ static const struct value resend_reply[] = {
 const struct command_spec command_resend = {
     .name = "resend",
     .process = "ingress",
-    .also = "outbox",
+    .also = "outbox reconcile",
     .help = "Sends archived events again. They keep their ids and numbers.",
     .args = resend_args,
     .reply = OBJECT("reply", resend_reply, ""),
@@ -328,7 +328,7 @@ const struct value replay_args[] = {
 const struct command_spec command_replay = {
     .name = "replay",
     .process = "ingress",
-    .also = "outbox",
+    .also = "outbox reconcile",
     .help = "Makes a job that sends the archived events that match again, "
             "oldest first. Its `result` has how many were left out, by "
             "reason, and how many may turn out not to be subscribed to.",

@@ -835,7 +835,7 @@ const struct command_spec command_release = {
 /* ---- gaps ---- */
 
 static const char *const gap_statuses[] = {"open", "filled", "skipped",
-                                           "closed", NULL};
+                                           "closed", "reconciled", NULL};
 static const struct value gaps_args[] = {
     BOOL("open", "only open gaps"),
     PATTERN("source", "from this source"),
@@ -853,7 +853,9 @@ static const struct value gap_fields[] = {
     INTEGER("to", "the last missing number", .min = INT64_MIN),
     CHOICE("status", gap_statuses,
            "filled: the events arrived; skipped: the wait for them ended; "
-           "closed: an operator closed the gap"),
+           "closed: an operator closed the gap; reconciled: an event that "
+           "never arrived, and was taken from the list of its provider "
+           "(`note` has its ids, `from` and `to` are 0)"),
     TIME("opened_at", "when a later event arrived"),
     TIME("closed_at", "when it ended; null: it is open", .flags = VALUE_NULL),
     TEXT("note", "why it ended; null: there is no note", .flags = VALUE_NULL),
@@ -876,6 +878,38 @@ const struct command_spec command_gaps = {
     .flags = COMMAND_READS,
     .routes = {{"GET", "/gaps"}},
     .rows = "gaps",
+};
+
+/* ---- listed ---- */
+
+static const struct value value_provider_id = TEXT("", "", .min = 1,
+                                                   .max = 1024);
+static const struct value value_missing = BOOL("", "");
+static const struct value listed_args[] = {
+    TEXT("source", "the source", .flags = VALUE_REQUIRED),
+    LIST("provider_ids", &value_provider_id, "the provider's ids of events",
+         .flags = VALUE_REQUIRED, .min = 1, .max = 500),
+    LIST("ids", &value_id,
+         "the ids that these events have if they were taken from a list",
+         .flags = VALUE_REQUIRED, .min = 1, .max = 500),
+    {0}};
+static const struct value listed_fields[] = {
+    LIST("missing", &value_missing,
+         "for each of them: whether no stored event has it"),
+    INTEGER("clock", "the watermark clock"),
+    INTEGER("arrived", "the watermark clock up to which every ingress was "
+                       "read: what is missing is final when it has reached "
+                       "`clock` of an earlier reply"),
+    {0}};
+const struct command_spec command_listed = {
+    .name = "listed",
+    .process = "sequencer",
+    .help = "Says which of the events that a provider lists have never "
+            "arrived. For reconcile.",
+    .args = listed_args,
+    .reply = OBJECT("reply", listed_fields, ""),
+    .role = ROLE_VIEWER,
+    .flags = COMMAND_LOCAL,
 };
 
 /* ---- close_gap ---- */
@@ -1081,6 +1115,7 @@ const struct command_spec *const sequencer_commands[] = {
     &command_release,
     &command_gaps,
     &command_close_gap,
+    &command_listed,
     &command_workspace,
     &command_workspaces,
     &command_workspace_erase,

@@ -169,6 +169,8 @@ extern const struct value replay_args[];
         TEXT("gap",                                                           \
              "the numbers that it did not wait for, such as 3-5; null: it "   \
              "waited for all",                                                \
-             .flags = VALUE_NULL)
+             .flags = VALUE_NULL),                                            \
+        BOOL("reconciled", "whether it never arrived, and was taken from the " \
+                           "list of its provider")
 
 #endif

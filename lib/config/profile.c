@@ -16,6 +16,7 @@ struct profile {
     struct string_list forward_headers;
     struct string_list spellings; /* "create>created" */
     bool batch;
+    struct provider_list list;
     struct example {
         char *type, *body, *workspace;
     } example;
@@ -58,6 +59,8 @@ static const struct conf_key profile_keys[] = {
         .check = wrong_forward_header),
     KEY(strings, profile, spellings, "spellings", NULL, NULL),
     KEY(boolean, profile, batch, "batch", NULL, NULL),
+    KEY(map, profile, list, "list", NULL, NULL, .section = &settings_listing,
+        .flags = CONF_OPTIONAL),
     SECTION("example", &example_section, NULL),
     {0},
 };
@@ -107,6 +110,25 @@ static const struct profiles *profiles(void)
         profile_fill(&all.all[i].plain);
     }
     return &all;
+}
+
+const struct provider_list *profile_listing(const struct profile *p)
+{
+    return p->list.time.kind == EXPR_NONE ? NULL : &p->list;
+}
+
+const struct provider_list *source_listing(const struct source *s)
+{
+    if (s->reconcile.list.time.kind != EXPR_NONE)
+        return &s->reconcile.list;
+    return s->profile ? profile_listing(s->profile) : NULL;
+}
+
+const char *source_listing_url(const struct source *s)
+{
+    const struct provider_list *list = source_listing(s);
+
+    return s->reconcile.url ? s->reconcile.url : list ? list->url : NULL;
 }
 
 const struct source *profile_source(const struct profile *p)

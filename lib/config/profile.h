@@ -22,6 +22,13 @@ bool profile_is_custom(const struct profile *p);
 /* A source without settings of its own, as this profile fills it. Borrowed. */
 const struct source *profile_source(const struct profile *p);
 
+/* How its provider lists events; NULL: it is not known. Borrowed. */
+const struct provider_list *profile_listing(const struct profile *p);
+/* The same of a source: of its own settings, or of its profile; NULL: it is not known. */
+const struct provider_list *source_listing(const struct source *s);
+/* The URL of the list, a template; NULL: the source has to say it. */
+const char *source_listing_url(const struct source *s);
+
 /* Its texts, for documents. All are borrowed. */
 struct profile_words {
     const char *name;

@@ -223,6 +223,24 @@ static void put_facts(struct buf *out, const struct source *s)
         buf_puts(out, "\n");
 }
 
+/* How `reconcile` finds events that never arrived. */
+static void put_listing(struct buf *out, const struct provider_list *l)
+{
+    if (!l)
+        return;
+    buf_puts(out, "- **reconcile**: ");
+    if (l->url)
+        put_code(out, l->url);
+    else
+        buf_puts(out, "a list whose `url` you name");
+    buf_puts(out, l->event_url ? "; each missing event is fetched from "
+                               : "; it contains the events");
+    if (l->event_url)
+        put_code(out, l->event_url);
+    buf_printf(out, "; the provider keeps it: %s\n",
+               l->keeps ? l->keeps : "unknown");
+}
+
 void source_describe(const struct source *s, profile_line *line, void *self)
 {
     static const char before[] = "- **", between[] = "**: ";
@@ -253,6 +271,7 @@ void profile_describe(const struct profile *p, struct buf *out)
         put_line(out, "at the provider", w.setup);
         put_line(out, "secrets", w.secret);
         put_facts(out, s);
+        put_listing(out, profile_listing(p));
     }
     put_line(out, "after a response that is not 2xx", w.failure);
     put_line(out, "note", w.notes);

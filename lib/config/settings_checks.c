@@ -181,10 +181,26 @@ void settings_check_policies(struct conf *c, const struct settings *s,
         settings_check_policy_name(c, s, s->routes[i].choice.policy);
 }
 
+/* What the history has forgotten would be missing in it. */
+static void check_reconciled(struct conf *c, const struct settings *s)
+{
+    for (size_t i = 0; i < s->source_count; i++) {
+        const struct reconcile *r = &s->sources[i].reconcile;
+
+        if (r->every_ms && s->sources[i].name &&
+            r->look_back_ms + r->grace_ms + r->every_ms > s->history_keep_ms)
+            conf_error_at(c, s->sources[i].name,
+                          "reconcile looks back further than history.keep: "
+                          "make `look_back`, `grace` and `every` shorter, "
+                          "or history.keep longer");
+    }
+}
+
 void settings_check_across(struct conf *c, const struct settings *s,
                            size_t declared_alerts)
 {
     check_names(c, s->sources, sizeof *s->sources, s->source_count, "source");
+    check_reconciled(c, s);
     check_names(c, s->producers, sizeof *s->producers, s->producer_count,
                 "producer");
     check_producers(c, s);

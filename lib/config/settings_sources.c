@@ -409,6 +409,7 @@ static void check_source(const struct conf_value *v, void *target)
                            : "has replays, but the signature covers a time, so "
                              "old requests are refused anyway: remove replays");
     settings_check_verify(v, s);
+    settings_check_reconcile(v, s);
 }
 
 static const struct conf_key source_keys[] = {
@@ -472,6 +473,10 @@ static const struct conf_key source_keys[] = {
     KEY(map, source, states, "states", NULL,
         "for events that change an object's state: which changes are valid",
         .section = &states_section, .flags = CONF_OPTIONAL),
+    KEY(map, source, reconcile, "reconcile", NULL,
+        "compares what has arrived with the provider's own list, and takes in "
+        "what never arrived",
+        .section = &settings_reconcile, .flags = CONF_OPTIONAL),
     {0},
 };
 

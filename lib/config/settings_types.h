@@ -107,6 +107,13 @@ extern const struct conf_section settings_producer_section;
 /* Hashes the tokens of all producers, and forgets them. */
 void settings_hash_tokens(struct producer *producers, size_t count);
 
+/* settings_reconcile.c */
+extern const struct conf_section settings_reconcile; /* struct reconcile */
+extern const struct conf_section settings_listing;   /* struct provider_list */
+/* With the profile filled in: what a table cannot express. */
+void settings_check_reconcile(const struct conf_value *v,
+                              const struct source *s);
+
 /* settings_outbox.c */
 extern const struct conf_section settings_relay_section;
 /* The names and patterns of relays, checked with those of other sections. */

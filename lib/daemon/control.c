@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "json_text.h"
 #include "log.h"
+#include "processes.h"
 #include <czmq.h>
 
 enum {
@@ -161,7 +162,7 @@ void control_expect(const struct control *c, const char *process)
             const struct command_spec *spec = command_lists[i].commands[n];
             bool ours = strcmp(spec->process, "every") == 0 ||
                         strcmp(spec->process, process) == 0 ||
-                        (spec->also && strcmp(spec->also, process) == 0);
+                        (spec->also && process_is(process, spec->also));
 
             if (ours != is_bound(c, spec))
                 die(EXIT_SOFTWARE, "%s %s the command %s of %s", process,

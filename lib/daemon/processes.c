@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const char *const kinds[] = {"ingress", "sequencer", "deliverer",
-                                    "dlqd",    "outbox",    "console"};
+                                    "dlqd",    "outbox",    "reconcile", "console"};
 enum { NEEDED = 4 }; /* the first four: delivery needs them */
 
 bool process_is(const char *name, const char *wanted)

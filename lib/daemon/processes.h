@@ -22,7 +22,7 @@ void processes_fini(struct processes *p);
  * between. Pure. */
 bool process_is(const char *name, const char *kinds);
 /* Those that store events and send them to the sequencer. */
-#define PROCESSES_WITH_ARCHIVE "ingress outbox"
+#define PROCESSES_WITH_ARCHIVE "ingress outbox reconcile"
 /* The order in which processes are listed: ingress, sequencer, deliverer, dlqd, console,
  * others. Pure. */
 int process_rank(const char *name);

@@ -137,6 +137,41 @@ struct verify {
     enum handshake_kind handshake;
 };
 
+/* How a provider lists its events, or its deliveries of them. */
+enum listing_auth { LISTING_BEARER, LISTING_BASIC, LISTING_PLAIN };
+enum listing_times { LISTING_S, LISTING_MS, LISTING_RFC3339 };
+enum listing_paging {
+    LISTING_ONE_PAGE,
+    LISTING_LAST_ID, /* `parameter` gets the id of the last event */
+    LISTING_LINK,    /* the header Link has the next page's URL */
+    LISTING_OFFSET,  /* `parameter` gets the number of events before it */
+    LISTING_CURSOR,  /* `parameter` gets what the page has at `cursor` */
+};
+struct provider_list {
+    char *url;          /* template of {from} and {to}; NULL: none */
+    int times;          /* enum listing_times: form of {from} and {to} */
+    int auth;           /* enum listing_auth */
+    char *auth_header;  /* NULL: Authorization */
+    struct expr events; /* EXPR_NONE: the page itself is the list */
+    struct expr id;     /* in an event of it; EXPR_NONE: the source's `id` */
+    struct expr time;   /* EXPR_NONE: nothing is known of the provider */
+    int paging;         /* enum listing_paging */
+    char *parameter;
+    struct expr more, cursor;
+    char *event_url; /* template of {list} and {key}; NULL: the list has all */
+    struct expr key, headers, body;
+    char *keeps; /* for documents: how long the provider lists an event */
+};
+
+/* `reconcile` of a source. */
+struct reconcile {
+    int64_t every_ms; /* 0: the source is not reconciled */
+    char *url;        /* NULL: that of its list */
+    char *token_file;
+    int64_t grace_ms, look_back_ms, pause_ms, timeout_ms;
+    struct provider_list list; /* without `time`: that of the profile */
+};
+
 struct profile;       /* profile.h */
 struct signature_key; /* signature.h */
 
@@ -161,6 +196,7 @@ struct source {
     struct string_list
         workspaces; /* globs of workspaces that it may name; empty: all */
     struct rate rate_limit; /* in each ingress process; count 0: no limit */
+    struct reconcile reconcile;
 };
 
 enum { TOKEN_HASH_BYTES = 32 }; /* SHA-256 */

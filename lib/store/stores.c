@@ -9,6 +9,7 @@ const struct store_kind store_kinds[] = {
     {"dlqd", "grapnel-dlqd", "contents", DLQD_SCHEMA, true},
     {"deliverer", "grapnel-deliverer", "tasks", DELIVERER_SCHEMA, false},
     {"outbox", "grapnel-outbox", "outcomes", OUTBOX_SCHEMA, false},
+    {"reconcile", "grapnel-reconcile", "walks", RECONCILE_SCHEMA, false},
     {"console", "grapnel-console", "notifications", CONSOLE_SCHEMA, false},
 };
 const size_t store_kind_count = COUNT_OF(store_kinds);

@@ -16,6 +16,7 @@ enum {
     DLQD_SCHEMA = 11,
     CONSOLE_SCHEMA = 9,
     OUTBOX_SCHEMA = 2,
+    RECONCILE_SCHEMA = 1,
 };
 
 struct store_kind {

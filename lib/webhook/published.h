@@ -53,6 +53,10 @@ struct published {
 #define PAYLOAD_JSON      "json"
 #define PAYLOAD_TEXT      "text"
 
+/* The stored header of an event that was taken from the list of its provider (`reconcile`), with the time that it
+ * has there. */
+#define RECONCILED_HEADER ":reconciled"
+
 struct published_wrong {
     const char *field; /* "": the body as a whole; static */
     char why[400];

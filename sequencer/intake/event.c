@@ -59,10 +59,16 @@ void event_fini(struct event_row *e)
     *e = (struct event_row){0};
 }
 
+bool event_reconciled(const struct event_row *e)
+{
+    return e->note && strncmp(e->note, EVENT_RECONCILED,
+                              strlen(EVENT_RECONCILED)) == 0;
+}
+
 json_t *event_json(const struct event_row *e, enum event_end end)
 {
     return json_pack(
-        "{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s,s:o,s:o,s:b,s:o}", "id",
+        "{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s,s:o,s:o,s:b,s:o,s:b}", "id",
         e->id, "source", json_text_of(e->source), "provider_id",
         json_text_or_null(e->provider_id), "delivery_id",
         json_text_or_null(e->delivery_id), "type", json_text_of(e->type),
@@ -72,7 +78,8 @@ json_t *event_json(const struct event_row *e, enum event_end end)
         "received_at", json_time(e->received_ms), "status",
         event_status_name(e, end), "reason", json_text_or_null(e->reason),
         "duplicate_of", json_text_or_null(e->duplicate_of), "late",
-        (int)e->late, "gap", json_text_or_null(e->gap));
+        (int)e->late, "gap", json_text_or_null(e->gap), "reconciled",
+        (int)event_reconciled(e));
 }
 
 json_t *event_json_of_tenant(const struct event_row *e, enum event_end end)

@@ -79,6 +79,10 @@ enum event_end { END_OPEN, END_DONE, END_EXPIRED };
 
 void event_fini(struct event_row *e);
 
+/* Its note begins with this word if it was taken from the list of its provider. */
+#define EVENT_RECONCILED "reconciled"
+bool event_reconciled(const struct event_row *e);
+
 /* The only writer of an event's status and its reason (the caller owns the text; NULL: there is
  * no reason). A change that the table does not permit is a bug, and ends the process before
  * it is on disk. The caller writes the row. */

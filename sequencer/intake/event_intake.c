@@ -5,6 +5,7 @@
 #include "dead_letters.h"
 #include "duplicates.h"
 #include "event_trace.h"
+#include "gaps.h"
 #include "headers.h"
 #include "hops.h"
 #include "json_text.h"
@@ -16,6 +17,7 @@
 #include "parsed_event.h"
 #include "profile.h"
 #include "publication.h"
+#include "published.h"
 #include "routing.h"
 #include "search_filters.h"
 #include "sequencer.h"
@@ -386,6 +388,21 @@ static void ignore_erased(struct sequencer *q, struct event_intake *t)
     parsed_event_fini(&t->f);
 }
 
+/* It was taken from the list of its provider. Only what is new leaves a record: an original may have arrived
+ * in the meantime, and an operator may send it again. */
+static void note_reconciled(struct sequencer *q, struct event_intake *t)
+{
+    struct bytes time;
+
+    if (t->generation || t->action_id || t->ev->status == EVENT_DUPLICATE ||
+        !headers_get(t->subject->headers, RECONCILED_HEADER, &time, NULL))
+        return;
+    if (!t->ev->note || !*t->ev->note)
+        t->ev->note = EVENT_RECONCILED
+            ": its provider lists it, and it had not arrived";
+    gaps_reconciled(q, t->ev);
+}
+
 /* Parse, decide, write. `generation` 0: the event is new. Else its row exists: it was refused
  * in that generation, and its dead letter was requeued. */
 static void take_event(struct sequencer *q, struct event_intake *t)
@@ -428,6 +445,7 @@ static void take_event(struct sequencer *q, struct event_intake *t)
     if (t->refused)
         t->f.refused = t->refused;
     decide(q, t);
+    note_reconciled(q, t);
     store_body_of(q, t);
     if (t->generation)
         set_event(q, t->ev);
@@ -743,7 +761,8 @@ void intake_release_buffered(struct sequencer *q, int64_t n, int64_t generation,
     }
     t.source = settings_source(q->d.settings, a.ev.source);
     a.ev.gap = gap;
-    snprintf(t.strings.note, sizeof t.strings.note, "buffered for %lld ms",
+    snprintf(t.strings.note, sizeof t.strings.note, "%sbuffered for %lld ms",
+             event_reconciled(&a.ev) ? EVENT_RECONCILED ", " : "",
              (long long)(q->d.loop.now_ms - a.ev.taken_ms));
     a.ev.note = t.strings.note;
     parse(q, &t, a.damaged ? REASON_DAMAGED : NULL);

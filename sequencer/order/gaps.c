@@ -156,6 +156,24 @@ void gaps_skip_all(struct sequencer *q, int64_t stream)
         q->order, stream, GAP_SKIPPED, q->d.loop.now_ms, order_changed);
 }
 
+void gaps_reconciled(struct sequencer *q, const struct event_row *ev)
+{
+    char *note = gr_printf("%s, provider id %.200s", ev->id,
+                           ev->provider_id ? ev->provider_id : "unknown");
+    struct gap_row g = {.source = ev->source,
+                        .workspace = ev->workspace,
+                        .type = ev->type,
+                        .status = GAP_RECONCILED,
+                        .opened_ms = q->d.loop.now_ms,
+                        .closed_ms = q->d.loop.now_ms,
+                        .note = note};
+
+    g.id = store_gap_add(q->order, &g);
+    q->metrics[METRIC_GAPS_RECONCILED]++;
+    log_gap(&g, "gap reconciled", note);
+    free(note);
+}
+
 enum gap_status gaps_before(struct sequencer *q, int64_t stream, int64_t number,
                             int64_t *id)
 {

@@ -13,6 +13,7 @@
 
 struct sequencer;
 struct source;
+struct event_row;
 struct stream_row;
 
 /* These numbers are missing now: record them, and ask the source for them if it has
@@ -31,6 +32,10 @@ GR_MUST_CHECK gr_rc gaps_close(struct sequencer *q, int64_t id,
 /* The stream begins anew: skip its open gaps, and let the new numbers not match any old
  * gap. */
 void gaps_skip_all(struct sequencer *q, int64_t stream);
+
+/* An event is taken in that never arrived, and that was found in the list of its provider: a record of its
+ * own, which belongs to no stream. */
+void gaps_reconciled(struct sequencer *q, const struct event_row *ev);
 
 /* The status of the gap before `number`; *id 0: there is no record of one. */
 enum gap_status gaps_before(struct sequencer *q, int64_t stream, int64_t number,

@@ -66,7 +66,8 @@ static json_t *gap_json(struct sequencer *q, const struct gap_row *g)
     static const char *const names[] = {[GAP_OPEN] = "open",
                                         [GAP_FILLED] = "filled",
                                         [GAP_SKIPPED] = "skipped",
-                                        [GAP_CLOSED] = "closed"};
+                                        [GAP_CLOSED] = "closed",
+                                        [GAP_RECONCILED] = "reconciled"};
     const char *missing = watermarks_silent_ingress(q->watermarks);
     const char *status = g->status >= 0 && g->status < (int)COUNT_OF(names)
                              ? names[g->status]
@@ -129,6 +130,37 @@ json_t *show_gaps(void *self, json_t *args, char why[200])
     return json_pack("{s:o,s:o}", "gaps", l.list, "next",
                      l.more ? json_sprintf("%lld", (long long)l.last)
                             : json_null());
+}
+
+json_t *show_listed(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    const json_t *ids = json_object_get(args, "ids"),
+                 *provider_ids = json_object_get(args, "provider_ids");
+    json_t *missing = json_array();
+
+    if (json_array_size(ids) != json_array_size(provider_ids)) {
+        control_fail(why, CONTROL_INVALID,
+                     "args.ids and args.provider_ids must have the same number "
+                     "of items");
+        json_decref(missing);
+        return NULL;
+    }
+    for (size_t i = 0; i < json_array_size(ids); i++) {
+        const char *id = json_string_value(json_array_get(ids, i)),
+                   *provider_id =
+                       json_string_value(json_array_get(provider_ids, i));
+
+        json_array_append_new(
+            missing,
+            json_boolean(!store_event_n(q->store, (struct bytes){id,
+                                                                 strlen(id)}) &&
+                         !store_has_provider_id(
+                             q->search, text_of(args, "source"), provider_id)));
+    }
+    return json_pack("{s:o,s:I,s:I}", "missing", missing, "clock",
+                     (json_int_t)watermarks_want(q->watermarks), "arrived",
+                     (json_int_t)watermarks_arrived(q->watermarks));
 }
 
 /* "gap_12" or "12"; 0: it is not an id. */

@@ -40,6 +40,7 @@ struct watermarks {
     int64_t time, kept;   /* the watermark clock, and as it is on disk */
     int64_t ticked_ms;    /* awake */
     int64_t since_ms;     /* awake: since when an event waits; -1: none waits */
+    int64_t wanted;       /* what is to be confirmed though no event waits */
     int64_t due;          /* the watermark clock at which the next wait ends */
     int64_t requested_ms; /* mono */
     int64_t requested; /* the watermark clock of the last watermark request */
@@ -202,6 +203,8 @@ static bool look(struct watermarks *w)
 
 void watermarks_set_due(struct watermarks *w, int64_t due)
 {
+    if (w->wanted < due && watermarks_arrived(w) < w->wanted)
+        due = w->wanted;
     if (due == INT64_MAX)
         w->since_ms = -1;
     else if (w->since_ms < 0)
@@ -272,6 +275,15 @@ int64_t watermarks_clock(struct watermarks *w)
     if (w->ticked_ms != awake(w))
         watermarks_work(w);
     return w->time;
+}
+
+int64_t watermarks_want(struct watermarks *w)
+{
+    int64_t now = watermarks_clock(w);
+
+    if (watermarks_arrived(w) >= w->wanted)
+        w->wanted = now;
+    return now;
 }
 
 int64_t watermarks_arrived(const struct watermarks *w)

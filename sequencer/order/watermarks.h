@@ -45,6 +45,8 @@ void watermarks_set_due(struct watermarks *w, int64_t due);
 int watermarks_flush(struct watermarks *w);
 
 int64_t watermarks_clock(struct watermarks *w);
+/* The present watermark clock; every ingress is asked until it is confirmed, though no event waits. */
+int64_t watermarks_want(struct watermarks *w);
 /* All events received before this time of the watermark clock have arrived, so waits that expire
  * at or before it end. */
 int64_t watermarks_arrived(const struct watermarks *w);

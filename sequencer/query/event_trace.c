@@ -244,6 +244,7 @@ static bool was_buffered(const struct event_row *e)
 {
     return e->released_ms && !*e->duplicate_of &&
            (strncmp(e->note, "buffered for ", 13) == 0 ||
+            (event_reconciled(e) && strstr(e->note, "buffered for ")) ||
             strncmp(e->note, "held back for ", 14) == 0);
 }
 

@@ -10,7 +10,7 @@ enum { ACTIONS_SHOWN = 100 };
 struct store_search {
     struct db *db;
     stmt *events, *events_odd, *events_walking, *below, *from;
-    stmt *by_provider_id, *by_prefix;
+    stmt *by_provider_id, *has_provider_id, *by_prefix;
     stmt *walk, *walk_dead, *walking;
     stmt *filter, *filter_put, *filter_last, *filters_forget, *filter_endpoints;
     stmt *action_add, *actions, *action_before, *actions_forget, *actions_drop;
@@ -47,6 +47,9 @@ static void prepare_walks(struct store_search *s)
         "ORDER BY n DESC LIMIT 100) UNION SELECT * FROM (SELECT n FROM "
         "events WHERE delivery_id = ?1 AND delivery_id <> '' ORDER BY n "
         "DESC LIMIT 100)) ORDER BY n DESC LIMIT 100");
+    s->has_provider_id = db_prepare(
+        db, "SELECT 1 FROM events WHERE provider_id = ?1 AND source = ?2 "
+            "LIMIT 1");
     s->walk = db_prepare(db, WALK WALK_REST
                          "ORDER BY d.event DESC, d.endpoint DESC");
     s->walk_dead = db_prepare(
@@ -156,6 +159,14 @@ void store_by_provider_id(struct store_search *s, const char *provider_id,
         event_fini(&e);
     }
     db_done(s->by_provider_id);
+}
+
+bool store_has_provider_id(struct store_search *s, const char *source,
+                           const char *provider_id)
+{
+    bind_text(s->has_provider_id, 1, provider_id);
+    bind_text(s->has_provider_id, 2, source);
+    return db_number(s->db, s->has_provider_id, 0) != 0;
 }
 
 void store_by_prefix(struct store_search *s, const char *prefix, int max,

@@ -28,6 +28,10 @@ typedef void event_fn(void *arg, const struct event_row *e);
 void store_by_provider_id(struct store_search *s, const char *provider_id,
                           event_fn *fn, void *arg);
 
+/* Whether an event of this source has this provider's id. */
+bool store_has_provider_id(struct store_search *s, const char *source,
+                           const char *provider_id);
+
 /* At most `max` ids of events that begin with `prefix`; each is borrowed for the call. */
 typedef void id_fn(void *arg, const char *id);
 void store_by_prefix(struct store_search *s, const char *prefix, int max,

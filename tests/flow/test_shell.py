@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from rig import BUILD, ROOT, RigTest, main, program
 from terminal import Terminal
 
-DAEMONS = ["ingress", "outbox", "sequencer", "deliverer", "dlqd", "console"]
+DAEMONS = ["ingress", "outbox", "reconcile", "sequencer", "deliverer", "dlqd", "console"]
 PACKAGING = ROOT / "packaging"
 
 

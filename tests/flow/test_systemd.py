@@ -63,7 +63,7 @@ class Units(unittest.TestCase):
 
     def test_the_installed_units_are_those_of_the_tree(self):
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()),
-                         sorted([*UNITS, "grapnel-outbox.service", "grapnel.target"]))
+                         sorted([*UNITS, "grapnel-outbox.service", "grapnel-reconcile.service", "grapnel.target"]))
         for at in ("lib/sysusers.d", "lib/tmpfiles.d"):
             self.assertTrue((self.prefix / at / "grapnel.conf").exists())
 

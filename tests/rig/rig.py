@@ -563,7 +563,7 @@ class Rig:
 
     def stop(self):
         """SIGTERM to what runs, in the supervisor's order. {name: exit code}"""
-        order = ["ingress", "ingress-1", "ingress-2", "outbox", "outbox-2",
+        order = ["ingress", "ingress-1", "ingress-2", "outbox", "outbox-2", "reconcile",
                  *(d.name for d in self.deliverers), "sequencer",
                  "dlqd", *self.daemons]
         return {n: self.daemons[n].stop() for n in dict.fromkeys(order)
@@ -700,7 +700,7 @@ class Rig:
         """What is still on its way, in words; nothing when all is at rest."""
         on_way = []
         # What a dead deliverer has to say is not waited for, only its work.
-        senders = ["ingress", *(n for n in self.daemons if n.startswith("outbox")),
+        senders = ["ingress", *(n for n in self.daemons if n.startswith(("outbox", "reconcile"))),
                    *(d.name for d in self.deliverers if d.alive), "dlqd"]
         for sender, receiver in [*((s, "sequencer") for s in senders),
                                  ("sequencer", "dlqd")]:
