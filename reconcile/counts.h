@@ -4,18 +4,18 @@
 
 #include "metrics.h"
 
-#define COUNTS(C)                                                      \
-    C(REPLAYED, "replayed_total", METRIC_COUNTER, "events",            \
-      "events that an operator sent again")                            \
-    C(PURGED, "purged_total", METRIC_COUNTER, "events",                \
-      "processed events that were removed from the archive")           \
-    C(ARCHIVE_ROWS, "archive_rows", METRIC_GAUGE, "events",            \
-      "events in the archive")                                         \
-    C(ARCHIVE_BYTES, "archive_bytes", METRIC_GAUGE, "bytes",           \
-      "used bytes of the archive")                                     \
-    C(BACKLOG, "backlog", METRIC_GAUGE, "events",                      \
-      "stored events that the sequencer has not processed")            \
-    C(FREE_BYTES, "free_bytes", METRIC_GAUGE, "bytes",                 \
+#define COUNTS(C)                                            \
+    C(REPLAYED, "replayed_total", METRIC_COUNTER, "events",  \
+      "events that an operator sent again")                  \
+    C(PURGED, "purged_total", METRIC_COUNTER, "events",      \
+      "processed events that were removed from the archive") \
+    C(ARCHIVE_ROWS, "archive_rows", METRIC_GAUGE, "events",  \
+      "events in the archive")                               \
+    C(ARCHIVE_BYTES, "archive_bytes", METRIC_GAUGE, "bytes", \
+      "used bytes of the archive")                           \
+    C(BACKLOG, "backlog", METRIC_GAUGE, "events",            \
+      "stored events that the sequencer has not processed")  \
+    C(FREE_BYTES, "free_bytes", METRIC_GAUGE, "bytes",       \
       "free bytes on the file system of the archive")
 
 enum count {

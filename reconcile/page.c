@@ -122,8 +122,7 @@ static bool is_id(const char *id)
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)id[i] < ' ' || id[i] == 127)
             return false;
-    return n && n <= PROVIDER_ID_MAX_BYTES &&
-           utf8_valid((struct bytes){id, n});
+    return n && n <= PROVIDER_ID_MAX_BYTES && utf8_valid((struct bytes){id, n});
 }
 
 static void read_item(struct page *p, const struct source *source,
@@ -236,8 +235,8 @@ static gr_rc find_next(struct page *p, const struct source *source,
         break;
     case LISTING_OFFSET:
         if (total)
-            p->next = gr_printf("%lld", strtoll(position, NULL, 10) +
-                                            (long long)total);
+            p->next = gr_printf("%lld",
+                                strtoll(position, NULL, 10) + (long long)total);
         break;
     case LISTING_CURSOR:
         p->next = total ? value_of(source, &list->cursor, body) : NULL;

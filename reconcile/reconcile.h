@@ -16,7 +16,7 @@ struct reconciler {
     struct walk_store rows;
     struct walks walks;
     struct buf headers, message; /* of the event that is being stored */
-    int64_t stopping_ms; /* mono: when it began to stop; 0: it runs */
+    int64_t stopping_ms;         /* mono: when it began to stop; 0: it runs */
     int64_t counts[COUNT_COUNT];
 };
 

@@ -5,12 +5,13 @@
 void walk_store_open(struct walk_store *s, struct db *db)
 {
     s->db = db;
-    s->read = db_prepare(db, "SELECT " ROW_NAMES(
-                                 WALK_COLUMNS) ", position, error FROM walks "
-                                               "WHERE source = ?1");
+    s->read = db_prepare(
+        db, "SELECT " ROW_NAMES(WALK_COLUMNS) ", position, error FROM walks "
+                                              "WHERE source = ?1");
     s->put = db_prepare(
         db, "INSERT OR REPLACE INTO walks (source, position, error, " ROW_NAMES(
-                WALK_COLUMNS) ") VALUES (:source, :position, :error, " ROW_VALUES(WALK_COLUMNS) ")");
+                WALK_COLUMNS) ") VALUES (:source, :position, "
+                              ":error, " ROW_VALUES(WALK_COLUMNS) ")");
 }
 
 bool walk_read(struct walk_store *s, const char *source, struct walk_row *row)

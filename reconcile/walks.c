@@ -31,7 +31,7 @@ enum {
     LOOK_MS = 1000,
     AGAIN_MS = 5000, /* after a failure; the wait doubles */
     AGAIN_MOST_MS = 10 * 60 * 1000,
-    BACKLOG_MAX = 50000, /* events that wait for the sequencer */
+    BACKLOG_MAX = 50000,               /* events that wait for the sequencer */
     STORE_MAX_BYTES = 4 * 1024 * 1024, /* in one turn */
     TOKEN_MAX_BYTES = 8 * 1024,
     SINCE_FILE_MAX_BYTES = 64 * 1024,
@@ -55,7 +55,8 @@ struct walk {
     struct http_get get;
     int watch;
     char *token;
-    int64_t run_ms, pause_ms; /* mono: when the run began; until when it pauses */
+    int64_t run_ms,
+        pause_ms;      /* mono: when the run began; until when it pauses */
     bool fetches_next; /* after the pause: an event, not a page */
     int64_t run_pages;
     struct page page;
@@ -63,7 +64,8 @@ struct walk {
     size_t at;       /* of the page's items, in ASKING and STORING */
     size_t in_window, found;
     zsock_t *asked; /* NULL: the question is still to be sent */
-    int64_t asked_ms, asking_ms; /* mono: this question; the first one of the page */
+    int64_t asked_ms,
+        asking_ms; /* mono: this question; the first one of the page */
     int64_t clock; /* the watermark clock of the first reply; -1: none yet */
     /* What it reads is dropped, because it begins anew. */
     bool stale;
@@ -72,8 +74,8 @@ struct walk {
 };
 
 static const char *const state_names[] = {
-    [WALK_IDLE] = "waiting",   [WALK_LISTING] = "listing",
-    [WALK_ASKING] = "asking",  [WALK_STORING] = "storing",
+    [WALK_IDLE] = "waiting",      [WALK_LISTING] = "listing",
+    [WALK_ASKING] = "asking",     [WALK_STORING] = "storing",
     [WALK_FETCHING] = "fetching", [WALK_PAUSING] = "listing"};
 
 static const struct source *source_of(struct reconciler *r,
@@ -242,8 +244,7 @@ static void begin_get(struct reconciler *r, struct walk *w,
     http_get_begin(&w->get, url,
                    w->token ? page_credentials(source, w->token) : NULL,
                    source->reconcile.timeout_ms, (size_t)max_bytes);
-    series_add(METRIC_SERIES(r->daemon.metrics, FAMILY_REQUESTS, w->source),
-               1);
+    series_add(METRIC_SERIES(r->daemon.metrics, FAMILY_REQUESTS, w->source), 1);
     w->state = state;
 }
 
@@ -430,9 +431,9 @@ static void take_verdict(struct reconciler *r, struct walk *w,
             continue;
         w->in_window++;
         event_id_of(w, item->id, id);
-        item->missing =
-            json_is_true(json_array_get(missing, w->at + ASK_MAX - end)) &&
-            !archive_number(&r->archive.store, id);
+        item->missing = json_is_true(
+                            json_array_get(missing, w->at + ASK_MAX - end)) &&
+                        !archive_number(&r->archive.store, id);
     }
     if (w->at < w->page.count)
         return;
@@ -508,8 +509,7 @@ static void put_row(struct reconciler *r, struct walk *w, const char *id,
                  "an event that its provider lists never arrived; it is taken "
                  "in now",
                  LS("source", w->source), LS("provider_id", item->id),
-                 LT("provider_time", item->ms),
-                 LI("body_bytes", body.n));
+                 LT("provider_time", item->ms), LI("body_bytes", body.n));
 }
 
 /* Whether the stored request would have the id by which it was found: only then is it recognised
@@ -537,8 +537,7 @@ static void store(struct reconciler *r, struct walk *w,
                   const struct source *source, struct bytes text)
 {
     const struct listed *item = &w->page.items[w->at];
-    char id[EVENT_ID_BYTES + 1], time[RFC3339_BYTES],
-        why[PAGE_WHY_BYTES] = "";
+    char id[EVENT_ID_BYTES + 1], time[RFC3339_BYTES], why[PAGE_WHY_BYTES] = "";
     struct bytes body, headers;
     struct buf rest;
 
@@ -615,7 +614,8 @@ static void finish_page(struct reconciler *r, struct walk *w,
         end_run(w);
         return;
     }
-    if (strlen(w->page.next) >= WALK_TEXT_BYTES || row.pages >= WALK_PAGES_MAX) {
+    if (strlen(w->page.next) >= WALK_TEXT_BYTES ||
+        row.pages >= WALK_PAGES_MAX) {
         row.to_ms = 0;
         row.position[0] = 0;
         walk_put(&r->rows, w->source, &row);
@@ -681,9 +681,8 @@ static void store_some(struct reconciler *r, struct walk *w,
 static void end_pause(struct reconciler *r, struct walk *w,
                       const struct source *source)
 {
-    char *url = w->fetches_next
-                    ? page_event_url(source, &w->page.items[w->at])
-                    : NULL;
+    char *url = w->fetches_next ? page_event_url(source, &w->page.items[w->at])
+                                : NULL;
 
     if (!w->fetches_next) {
         begin_page(r, w, source);
@@ -823,7 +822,8 @@ int walks_work(struct reconciler *r)
     int wait_ms = LOOK_MS;
 
     if (!r->walks.took_file && !loop->stopping &&
-        (!r->walks.looked_ms || loop->mono_ms - r->walks.looked_ms >= LOOK_MS)) {
+        (!r->walks.looked_ms ||
+         loop->mono_ms - r->walks.looked_ms >= LOOK_MS)) {
         r->walks.looked_ms = loop->mono_ms;
         take_file(r);
     }
@@ -841,7 +841,7 @@ void walks_after_commit(struct reconciler *r)
     path = since_path(r);
     if (unlink(path) != 0 && errno != ENOENT)
         log_warn(NULL, "a file of a restore cannot be deleted",
-                 LS("path", path), LS("error", strerror(errno)));
+                 LS("file", path), LS("error", strerror(errno)));
     free(path);
     r->walks.took_file = false;
 }
@@ -906,11 +906,10 @@ json_t *walks_status(void *self, json_t *args, char why[200])
                       r->daemon.name, "source", w->source, "state",
                       state_names[w->state], "covered_until",
                       json_time(row.covered_ms), "completed_at",
-                      json_time(row.ended_ms), "next_at",
-                      json_time(row.due_ms), "pages", (json_int_t)row.pages,
-                      "listed", (json_int_t)row.listed, "found",
-                      (json_int_t)row.found, "error",
-                      json_text_or_null(row.error)));
+                      json_time(row.ended_ms), "next_at", json_time(row.due_ms),
+                      "pages", (json_int_t)row.pages, "listed",
+                      (json_int_t)row.listed, "found", (json_int_t)row.found,
+                      "error", json_text_or_null(row.error)));
     }
     return json_pack("{s:s,s:o}", "process", r->daemon.name, "sources", list);
 }

@@ -19,23 +19,35 @@ static bool is_wanted(const struct processes *p, const char *name)
     return false;
 }
 
-/* The names of all processes. An outbox is needed if there are relays. */
-static void find(struct api_request *r, struct processes *p)
+/* Adds a process of this kind if there is none. */
+static void need(struct processes *p, const char *kind)
 {
-    const struct settings *s = r->api->daemon->settings;
     size_t at = 0;
 
-    processes_in(s->run_dir, p);
-    while (at < p->count && process_rank(p->names[at]) < process_rank("outbox"))
+    while (at < p->count && process_rank(p->names[at]) < process_rank(kind))
         at++;
-    if (!s->relay_count ||
-        (at < p->count && process_is(p->names[at], "outbox")))
+    if (at < p->count && process_is(p->names[at], kind))
         return;
     p->names = gr_realloc(p->names, (p->count + 1) * sizeof *p->names);
     memmove(p->names + at + 1, p->names + at,
             (p->count - at) * sizeof *p->names);
-    p->names[at] = gr_strdup("outbox");
+    p->names[at] = gr_strdup(kind);
     p->count++;
+}
+
+/* The names of all processes. An outbox is needed if there are relays, reconcile if a source has it. */
+static void find(struct api_request *r, struct processes *p)
+{
+    const struct settings *s = r->api->daemon->settings;
+    bool reconciles = false;
+
+    processes_in(s->run_dir, p);
+    for (size_t i = 0; i < s->source_count; i++)
+        reconciles |= s->sources[i].reconcile.every_ms > 0;
+    if (s->relay_count)
+        need(p, "outbox");
+    if (reconciles)
+        need(p, "reconcile");
 }
 
 /* What there is to say about a process that did not reply. */

@@ -36,6 +36,7 @@ static const struct {
     {"--private-key", WORDS_FILE, NULL},
     {"--endpoint", WORDS_ENDPOINT, NULL},
     {"--to", WORDS_ENDPOINT, NULL},
+    {"--then-reconcile", WORDS_SOURCE, NULL},
     {"--source", WORDS_SOURCE, NULL},
     {"--provider", WORDS_PROVIDER, NULL},
     {"--workspace", WORDS_WORKSPACE, NULL},
@@ -115,6 +116,7 @@ static const struct {
     {"outbox init", WORDS_SOURCE}, /* a relay is one */
     {"outbox check", WORDS_SOURCE},
     {"outbox status", WORDS_SOURCE},
+    {"reconcile", WORDS_SOURCE},
     {"alerts test", WORDS_ALERT},
     {"alerts silence", WORDS_FREE},
     {"alerts unsilence", WORDS_FREE},

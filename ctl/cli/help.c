@@ -156,9 +156,10 @@ static void put_manual(struct buf *b)
         "the folder of the processes' sockets, without --run-dir and --config");
     manual_entry(b, "NO_COLOR", NULL, "if set, output has no colours");
     manual_section(b, "SEE ALSO");
-    manual_text(b, "grapnel.yaml(5), grapnel-ingress(8), grapnel-sequencer(8), "
-                   "grapnel-deliverer(8), grapnel-dlqd(8), "
-                   "grapnel-outbox(8), grapnel-reconcile(8), grapnel-console(8)");
+    manual_text(b,
+                "grapnel.yaml(5), grapnel-ingress(8), grapnel-sequencer(8), "
+                "grapnel-deliverer(8), grapnel-dlqd(8), "
+                "grapnel-outbox(8), grapnel-reconcile(8), grapnel-console(8)");
 }
 
 void help_manual(const char *page)

@@ -507,8 +507,8 @@ static bool write_since(const struct restore *r, const char *sources)
             oldest_ms = r->copies[i].copied_ms;
     for (char *name = strtok_r(all, ",", &at); good && name;
          name = strtok_r(NULL, ",", &at))
-        good = fprintf(f, "%s %lld\n", name,
-                       (long long)(oldest_ms - HOUR_MS)) > 0;
+        good = fprintf(f, "%s %lld\n", name, (long long)(oldest_ms - HOUR_MS)) >
+               0;
     good = good && fflush(f) == 0 && fsync(fileno(f)) == 0;
     if (f)
         good = fclose(f) == 0 && good;

@@ -43,9 +43,9 @@ bool process_listens(struct ctl *c, const char *process, char why[200])
 static json_t *by_of(const char *what)
 {
     static const struct command_spec *const *const lists[] = {
-        every_commands,     ingress_commands,   outbox_commands,    reconcile_commands,
-        sequencer_commands, deliverer_commands, dlqd_commands,
-        console_commands};
+        every_commands,     ingress_commands,   outbox_commands,
+        reconcile_commands, sequencer_commands, deliverer_commands,
+        dlqd_commands,      console_commands};
 
     for (size_t i = 0; i < COUNT_OF(lists); i++)
         for (size_t k = 0; lists[i][k]; k++)

@@ -17,7 +17,9 @@ static void state_cell(struct table *t, const json_t *row)
 
 static const struct column columns[] = {
     {.head = "SOURCE", .key = "source"},
-    {.head = "COMPARED UNTIL (UTC)", .key = "covered_until", .kind = COLUMN_TIME},
+    {.head = "COMPARED UNTIL (UTC)",
+     .key = "covered_until",
+     .kind = COLUMN_TIME},
     {.head = "NEXT (UTC)", .key = "next_at", .kind = COLUMN_TIME},
     {.head = "LISTED", .key = "listed"},
     {.head = "FOUND", .key = "found"},
@@ -27,8 +29,8 @@ static const struct column columns[] = {
 static int show(struct ctl *c)
 {
     int code;
-    json_t *reply = ask_needed(c, "reconcile", "reconciled", NULL, ASK_STATUS_MS,
-                               &code);
+    json_t *reply = ask_needed(c, "reconcile", "reconciled", NULL,
+                               ASK_STATUS_MS, &code);
 
     if (!reply)
         return code;

@@ -218,7 +218,8 @@ const struct command_spec command_audit_verify_all = {
 
 static const struct value process_fields[] = {
     TEXT("process", "its name"),
-    TEXT("kind", "its program: `ingress`, `outbox`, `reconcile`, `sequencer`, `deliverer`, "
+    TEXT("kind", "its program: `ingress`, `outbox`, `reconcile`, `sequencer`, "
+                 "`deliverer`, "
                  "`dlqd` or `console`"),
     BOOL("up", "whether it responds"),
     BOOL("ready", "whether it can do its work"),

@@ -52,10 +52,9 @@ extern const struct command_spec command_event, command_events,
     command_endpoint_delete, command_endpoint_secrets, command_temporary_create,
     command_temporary_delete, command_retry, command_abandon, command_facts,
     command_release, command_gaps, command_alert_event, command_close_gap,
-    command_listed,
-    command_workspace, command_workspaces, command_workspace_erase,
-    command_tokens, command_token_create, command_token_revoke,
-    command_token_check, command_tenant_check;
+    command_listed, command_workspace, command_workspaces,
+    command_workspace_erase, command_tokens, command_token_create,
+    command_token_revoke, command_token_check, command_tenant_check;
 
 /* sequencer, for consumers of pull endpoints */
 extern const struct command_spec command_pull_want;

@@ -2,8 +2,8 @@
 #include "commands.h"
 #include "tables.h"
 
-static const char *const states[] = {"waiting", "listing", "asking", "storing",
-                                     "fetching", NULL};
+static const char *const states[] = {"waiting", "listing",  "asking",
+                                     "storing", "fetching", NULL};
 static const struct value source_fields[] = {
     TEXT("process", "the process that reads its list"),
     TEXT("source", "its name"),

@@ -834,7 +834,7 @@ const struct command_spec command_release = {
 
 /* ---- gaps ---- */
 
-static const char *const gap_statuses[] = {"open", "filled", "skipped",
+static const char *const gap_statuses[] = {"open",   "filled",     "skipped",
                                            "closed", "reconciled", NULL};
 static const struct value gaps_args[] = {
     BOOL("open", "only open gaps"),

@@ -135,41 +135,41 @@ extern const struct value job_fields[], status_reply[], store_fields[];
 /* ingress_commands.c: what a replay takes */
 extern const struct value replay_args[];
 
-#define EVENT_FIELDS                                                          \
-    TEXT("id", "the id of the event"), TEXT("source", "the source"),          \
-        TEXT("provider_id",                                                   \
-             "the provider's id of the event; null: it has "                  \
-             "none",                                                          \
-             .flags = VALUE_NULL),                                            \
-        TEXT("delivery_id",                                                   \
-             "the provider's id of its delivery; null: it has none, or the "  \
-             "request has it, which carried several events",                  \
-             .flags = VALUE_NULL),                                            \
-        TEXT("type", "the type"), TEXT("workspace", "the workspace"),         \
-        INTEGER("sequence",                                                   \
-                "the number in its workspace; null: it has none (yet)",       \
-                .flags = VALUE_NULL),                                         \
-        INTEGER("source_sequence",                                            \
-                "the number that the provider gave it; null: it gives none",  \
-                .flags = VALUE_NULL, .min = INT64_MIN),                       \
-        TIME("received_at", "when ingress received it"),                      \
-        CHOICE("status", event_statuses,                                      \
-               "done: all of its deliveries have ended; expired: all are "    \
-               "dead because the event expired"),                             \
-        TEXT("reason",                                                        \
-             "why it is refused or ignored, or has no delivery; null: there " \
-             "is no reason",                                                  \
-             .flags = VALUE_NULL),                                            \
-        TEXT("duplicate_of",                                                  \
-             "the id of the event that it is a duplicate of; null: it is "    \
-             "not, or that is no longer stored",                              \
-             .flags = VALUE_NULL),                                            \
-        BOOL("late", "whether later events of its stream were delivered "     \
-                     "before it"),                                            \
-        TEXT("gap",                                                           \
-             "the numbers that it did not wait for, such as 3-5; null: it "   \
-             "waited for all",                                                \
-             .flags = VALUE_NULL),                                            \
+#define EVENT_FIELDS                                                           \
+    TEXT("id", "the id of the event"), TEXT("source", "the source"),           \
+        TEXT("provider_id",                                                    \
+             "the provider's id of the event; null: it has "                   \
+             "none",                                                           \
+             .flags = VALUE_NULL),                                             \
+        TEXT("delivery_id",                                                    \
+             "the provider's id of its delivery; null: it has none, or the "   \
+             "request has it, which carried several events",                   \
+             .flags = VALUE_NULL),                                             \
+        TEXT("type", "the type"), TEXT("workspace", "the workspace"),          \
+        INTEGER("sequence",                                                    \
+                "the number in its workspace; null: it has none (yet)",        \
+                .flags = VALUE_NULL),                                          \
+        INTEGER("source_sequence",                                             \
+                "the number that the provider gave it; null: it gives none",   \
+                .flags = VALUE_NULL, .min = INT64_MIN),                        \
+        TIME("received_at", "when ingress received it"),                       \
+        CHOICE("status", event_statuses,                                       \
+               "done: all of its deliveries have ended; expired: all are "     \
+               "dead because the event expired"),                              \
+        TEXT("reason",                                                         \
+             "why it is refused or ignored, or has no delivery; null: there "  \
+             "is no reason",                                                   \
+             .flags = VALUE_NULL),                                             \
+        TEXT("duplicate_of",                                                   \
+             "the id of the event that it is a duplicate of; null: it is "     \
+             "not, or that is no longer stored",                               \
+             .flags = VALUE_NULL),                                             \
+        BOOL("late", "whether later events of its stream were delivered "      \
+                     "before it"),                                             \
+        TEXT("gap",                                                            \
+             "the numbers that it did not wait for, such as 3-5; null: it "    \
+             "waited for all",                                                 \
+             .flags = VALUE_NULL),                                             \
         BOOL("reconciled", "whether it never arrived, and was taken from the " \
                            "list of its provider")
 

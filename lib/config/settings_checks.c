@@ -669,6 +669,15 @@ void settings_warn(struct conf *c, const struct settings *s)
         check_timeout(c, s, &s->endpoints[i]);
     for (size_t i = 0; i < s->route_count; i++)
         check_choice(c, s, &s->routes[i]);
+    for (size_t i = 0; i < s->source_count; i++) {
+        const char *path = s->sources[i].reconcile.token_file;
+
+        if (path && access(path, R_OK) != 0)
+            conf_warn_at(c, path,
+                         "cannot be read by this user: %s; grapnel-reconcile "
+                         "reads it for each run",
+                         strerror(errno));
+    }
     /* A warning, because a missing folder stops no process and may come back. */
     if (s->log_errors && strchr(s->log_errors, '/') && s->run_dir &&
         s->state_dir && is_unusable(c, s, s->log_errors, why))

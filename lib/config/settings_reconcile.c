@@ -14,12 +14,10 @@ static const char *const times_words[] = {[LISTING_S] = "s",
                                           [LISTING_MS] = "ms",
                                           [LISTING_RFC3339] = "rfc3339",
                                           NULL};
-static const char *const paging_words[] = {[LISTING_ONE_PAGE] = "none",
-                                           [LISTING_LAST_ID] = "last_id",
-                                           [LISTING_LINK] = "link",
-                                           [LISTING_OFFSET] = "offset",
-                                           [LISTING_CURSOR] = "cursor",
-                                           NULL};
+static const char *const paging_words[] = {
+    [LISTING_ONE_PAGE] = "none", [LISTING_LAST_ID] = "last_id",
+    [LISTING_LINK] = "link",     [LISTING_OFFSET] = "offset",
+    [LISTING_CURSOR] = "cursor", NULL};
 
 static bool is_loopback(const char *host)
 {
@@ -38,8 +36,9 @@ static bool is_loopback(const char *host)
 static const char *wrong_template_of(const char *text, const char *one,
                                      const char *other, const char *sentence)
 {
-    char *plain = gr_strdup(text), *brace;
-    const char *wrong = NULL;
+    char *plain = gr_strdup(text), *brace, *host = strstr(plain, "://");
+    const char *wrong = NULL,
+               *path = host ? host + 3 + strcspn(host + 3, "/?") : plain;
 
     while (!wrong && (brace = strchr(plain, '{')) != NULL) {
         size_t n = strncmp(brace, one, strlen(one)) == 0       ? strlen(one)
@@ -48,7 +47,7 @@ static const char *wrong_template_of(const char *text, const char *one,
 
         if (!n)
             wrong = sentence;
-        else if (brace < plain + strcspn(plain, "/") + 2)
+        else if (brace < path)
             wrong = "must not have braces in the host";
         else
             memset(brace, 'x', n);
@@ -158,7 +157,8 @@ static const struct conf_key reconcile_keys[] = {
         .check = wrong_list_url, .form = "URL with `{from}` `{to}`"),
     KEY(path, reconcile, token_file, "token_file", NULL,
         "a file with the key of the provider's API; it is read for each run. "
-        "The key needs no more than the right to read events"),
+        "The key needs no more than the right to read events",
+        .flags = CONF_REQUIRED),
     KEY(duration, reconcile, grace_ms, "grace", "10m",
         "younger events are not missed yet: the provider may still be sending "
         "them",
@@ -171,7 +171,8 @@ static const struct conf_key reconcile_keys[] = {
         "the pause between two requests to the provider", .min = 0,
         .max = MINUTE_MS),
     KEY(duration, reconcile, timeout_ms, "timeout", "30s",
-        "the time limit of one request", .min = SECOND_MS, .max = 5 * MINUTE_MS),
+        "the time limit of one request", .min = SECOND_MS,
+        .max = 5 * MINUTE_MS),
     KEY(map, reconcile, list, "list", NULL,
         "how the list is read; default: as the provider's profile says",
         .section = &settings_listing, .flags = CONF_OPTIONAL),
@@ -196,7 +197,8 @@ static bool has_id_key(const struct dedupe *d)
     return false;
 }
 
-static void check_list(const struct conf_value *v, const struct provider_list *l)
+static void check_list(const struct conf_value *v,
+                       const struct provider_list *l)
 {
     bool asks = l->paging == LISTING_LAST_ID || l->paging == LISTING_OFFSET ||
                 l->paging == LISTING_CURSOR;

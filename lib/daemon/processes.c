@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kinds[] = {"ingress", "sequencer", "deliverer",
-                                    "dlqd",    "outbox",    "reconcile", "console"};
+static const char *const kinds[] = {"ingress", "sequencer", "deliverer", "dlqd",
+                                    "outbox",  "reconcile", "console"};
 enum { NEEDED = 4 }; /* the first four: delivery needs them */
 
 bool process_is(const char *name, const char *wanted)

@@ -61,8 +61,8 @@ void event_fini(struct event_row *e)
 
 bool event_reconciled(const struct event_row *e)
 {
-    return e->note && strncmp(e->note, EVENT_RECONCILED,
-                              strlen(EVENT_RECONCILED)) == 0;
+    return e->note &&
+           strncmp(e->note, EVENT_RECONCILED, strlen(EVENT_RECONCILED)) == 0;
 }
 
 json_t *event_json(const struct event_row *e, enum event_end end)

@@ -21,7 +21,8 @@ enum gap_status {
     /* its wait has expired, the buffer was full, or the configuration of the order changed */
     GAP_SKIPPED = 2,
     GAP_CLOSED = 3, /* a person closed it */
-    GAP_RECONCILED = 4, /* an event that its provider lists; it has no number */
+    GAP_RECONCILED =
+        4, /* of an event without a number that its provider lists */
 };
 
 struct span {

