@@ -372,6 +372,7 @@ static api_step *step_of(const struct command_spec *c)
         {&command_event_routing, event_routing_read},
         {&command_event_read, event_read},
         {&command_payload, event_payload},
+        {&command_evidence, event_evidence},
         {&command_resend, event_resend},
         {&command_attempt, attempt_read},
         {&command_rejects, reject_list},

@@ -166,6 +166,7 @@ api_step reject_list, reject_read, audit_list;         /* list_commands.c */
 api_step event_read, attempt_read;                     /* event_read.c */
 api_step job_list, job_read, job_cancel, replays_make; /* job_commands.c */
 api_step process_list, process_read, relay_list;       /* process_commands.c */
+api_step event_evidence;                               /* its own */
 api_step event_payload, event_resend, endpoint_test, stats_read,
     event_routing_read, audit_verify_all; /* their own */
 api_step pull_take, pull_end;             /* pull.c */

@@ -94,6 +94,20 @@ const struct command_spec command_payload = {
     .media_type = "application/octet-stream",
 };
 
+const struct command_spec command_evidence = {
+    .name = "evidence",
+    .process = "api",
+    .help = "Downloads the story of an event as one signed JSON file, which "
+            "`verify-evidence.py` verifies. The key pair is that of `grapnel "
+            "evidence key`. A body above 256 KiB is refused: use `grapnel "
+            "evidence`.",
+    .args = payload_args,
+    .reply = ANY("reply", "the file"),
+    .role = ROLE_OPERATOR,
+    .routes = {{"GET", "/events/{id}/evidence"}},
+    .media_type = "application/octet-stream",
+};
+
 /* ---- attempts ---- */
 
 static const struct value attempt_args[] = {
@@ -284,8 +298,16 @@ const struct command_spec command_replays = {
     .routes = {{"POST", "/replays"}},
 };
 
-const struct command_spec *const api_commands[] = {
-    &command_endpoint_test, &command_stats_read,       &command_event_read,
-    &command_payload,       &command_attempt,          &command_stream,
-    &command_audit_list,    &command_audit_verify_all, &command_processes,
-    &command_process,       &command_replays,          NULL};
+const struct command_spec *const api_commands[] = {&command_endpoint_test,
+                                                   &command_stats_read,
+                                                   &command_event_read,
+                                                   &command_payload,
+                                                   &command_evidence,
+                                                   &command_attempt,
+                                                   &command_stream,
+                                                   &command_audit_list,
+                                                   &command_audit_verify_all,
+                                                   &command_processes,
+                                                   &command_process,
+                                                   &command_replays,
+                                                   NULL};

@@ -89,8 +89,8 @@ extern const struct command_spec command_console_trace, command_alerts,
 
 /* HTTP only */
 extern const struct command_spec command_endpoint_test, command_stats_read,
-    command_event_read, command_payload, command_attempt, command_audit_list,
-    command_audit_verify_all, command_stream, command_processes,
-    command_process, command_replays;
+    command_event_read, command_payload, command_evidence, command_attempt,
+    command_audit_list, command_audit_verify_all, command_stream,
+    command_processes, command_process, command_replays;
 
 #endif

@@ -38,6 +38,7 @@ class Examples(RigTest):
         rig.write_config()
         rig.receiver.rules({"path": "/legal", "responses": [{"status": 400}]})
         rig.start()
+        rig.cli("evidence", "key")
         event = rig.accept(rig.plane_body(workspace="acme"))
         rig.settle()
         managed = rig.ask("sequencer", "endpoint_create", url="https://example.com/")

@@ -15,8 +15,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "rig"))
-from rig import RigTest, main, program, sign_plane, wait_for
+from rig import RigTest, http_request, main, program, sign_plane, wait_for
 
+TOKEN = "an-admin-token-of-the-file"
 SCRIPT = ROOT / "examples" / "evidence" / "verify-evidence.py"
 spec = importlib.util.spec_from_file_location("verify_evidence", SCRIPT)
 script = importlib.util.module_from_spec(spec)
@@ -153,8 +154,43 @@ class Evidence(RigTest):
         done = rig.cli_text("evidence", "evt_" + 26 * "0")
         self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
 
+    def get(self, rig, event, token, path="evidence"):
+        return http_request(rig.console_port, "GET", f"/api/v1/events/{event}/{path}", b"",
+                            {"Authorization": f"Bearer {token}"})
+
+    def test_it_is_downloaded_by_operators(self):
+        rig = self.rig({"console": {"tokens": [TOKEN]}, "ingress": {"max_body": "3MiB"}}, console=True)
+        rig.start()
+        body = rig.plane_body("ws-1")
+        event = rig.accept(body)
+        large = rig.accept(rig.plane_body(x="y" * 400000))
+        rig.wait_status(event)
+        self.assertEqual(self.get(rig, event, TOKEN)[0], 409)
+        pem = self.keys(rig)
+        rig.cli("resend", event)
+        wait_for(lambda: len(rig.deliveries(event)[0]["attempts"]) == 2)
+        status, headers, text = self.get(rig, event, TOKEN)
+        self.assertEqual(status, 200, text)
+        self.assertEqual(headers["Content-Disposition"],
+                         f'attachment; filename="{event}.evidence.json"')
+        story = script.verify(pem, text)
+        self.assertEqual(story["request"]["body"].encode(), body)
+        self.assertEqual([a["http_status"] for a in story["attempts"]], [200, 200])
+        self.assertEqual([a["command"] for a in story["acts"]], ["resend"])
+        self.assertEqual(story["exported_by"], "token 1 of console.tokens")
+        mine = json.loads(self.export(rig, event).read_bytes())
+        for key in ("request", "verification", "event", "attempts", "timeline", "acts"):
+            self.assertEqual(story[key], mine[key], key)
+        for role, more in (("viewer", []), ("workspace", ["--workspace", "ws-1"])):
+            made, _ = rig.cli("tokens", "create", role, "--role", role, *more)
+            self.assertEqual(self.get(rig, event, made["token"])[0], 403)
+        self.assertEqual(self.get(rig, "evt_" + 26 * "0", TOKEN)[0], 404)
+        self.assertEqual(self.get(rig, large, TOKEN)[0], 409)
+        rig["deliverer-1"].stop()
+        self.assertEqual(self.get(rig, event, TOKEN)[0], 503)
+
     def test_nothing_is_left_after_erasure(self):
-        rig = self.rig()
+        rig = self.rig({"console": {"tokens": [TOKEN]}}, console=True)
         rig.start()
         self.keys(rig)
         event = rig.accept(rig.plane_body("gone"))
@@ -166,6 +202,7 @@ class Evidence(RigTest):
         path, said = self.export(rig, event, code=1)
         self.assertIn("was erased: there is nothing to export", said)
         self.assertFalse(path.exists())
+        self.assertEqual(self.get(rig, event, TOKEN)[0], 404)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ class Pipeline:
         rig.receiver.rules({"path": "/legal", "responses": [{"status": 400}]},
                            {"path": "/slow", "responses": [{"status": 503}]})
         rig.start()
+        rig.cli("evidence", "key")
 
     def call(self, method, path, body=None, token=TOKEN, key=None, source="127.0.0.1"):
         """(status, headers, document)"""
@@ -290,6 +291,7 @@ READS = {
     "GET /workspaces/{workspace}": lambda p: {"workspace": "ws-1"},
     "GET /events/{id}": lambda p: {"id": p.event()},
     "GET /events/{id}/payload": lambda p: {"id": p.event()},
+    "GET /events/{id}/evidence": lambda p: {"id": p.event()},
     "GET /attempts/{id}": lambda p: {"id": p.event() + ".crm.1"},
     "GET /dead-letters/{id}": lambda p: {"id": p.dead_letter()},
     "GET /rejects/{id}": lambda p: {"id": p.reject()},
