@@ -86,7 +86,7 @@ export function life(event) {
         return from && p.look !== "next" && s("path", { class: "link", d: `M${from.x} ${from.y}C${(from.x + p.x) / 2} ${from.y} ${(from.x + p.x) / 2} ${p.y} ${p.x} ${p.y}` });
       }),
       flat.map((p) => s("g", null, s("circle", { class: p.look, cx: p.x, cy: p.y, r: 7 }, s("title", null, `${p.lane}: ${p.what}`)),
-        p.label && s("text", { x: p.x, y: p.y + 20, "text-anchor": "middle" }, p.label)))),
+        p.label && s("text", { x: p.x + 8, y: p.y + 17 }, p.label)))),
     (all.length > deliveries.length || steps.length > shown.length) && h("p", { class: "soft small" }, all.length > deliveries.length && t`${deliveries.length} of ${all.length} deliveries are drawn, those without success first. `,
       steps.length > shown.length && t`${steps.length - shown.length} steps of processes are only in the list below.`));
 }

@@ -23,6 +23,7 @@ export function show(place, context) {
   const groups = h("div");
   const bulk = h("div", { class: "row" });
   const tenantNow = isTenant();
+  let isAny = true; // that needs a decision
 
   const form = filters(context.query, [
     { name: "endpoint", label: t`Endpoint  ( / )`, search: true }, { name: "reason", label: t`Reason` },
@@ -64,6 +65,10 @@ export function show(place, context) {
     if (tenantNow) return;
     const s = await get("/dead-letters/stats", null, context.signal);
     await released();
+    if (isAny !== s.dead > 0) {
+      isAny = s.dead > 0;
+      drawBulk();
+    }
     replace(groups, s.dead > 0 && h("div", { class: "columns" }, group("By reason", "reason", s.by_reason), group("By endpoint", "endpoint", s.by_endpoint)));
   }
 
@@ -97,7 +102,7 @@ export function show(place, context) {
   }
 
   function drawBulk() {
-    replace(bulk, may("bulk") && !form.read().state && [h("span", { class: "soft" }, Object.keys(chosen()).length ? "All that match:" : "All of them:"),
+    replace(bulk, may("bulk") && isAny && !form.read().state && [h("span", { class: "soft" }, Object.keys(chosen()).length ? "All that match:" : "All of them:"),
       h("button", { onclick: () => decide("retry", false) }, "Retry…"), h("button", { onclick: () => decide("resolve", false) }, "Resolve…"),
       h("button", { class: "danger", onclick: () => decide("discard", true) }, "Discard…")]);
   }

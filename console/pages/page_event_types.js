@@ -23,7 +23,7 @@ export function show(place, context) {
       { head: "Type", cell: (e) => h("a", { class: "clip broad", href: at("event-types", e.name), title: e.name }, e.name) },
       { head: "Schema", cell: (e) => (e.has_schema ? badge("has a schema", "good") : h("span", { class: "soft" }, "none")) },
       { head: "Changed", cell: (e) => time(e.changed_at) },
-      { head: "Description", wide: true, cell: (e) => h("span", { class: "wrap" }, e.description || "–") },
+      { head: "Description", wide: true, cell: (e) => h("span", { class: "clip broad", title: e.description || "" }, e.description || "–") },
     ],
     read: (cursor) => get("/event-types", { limit: 100, cursor }, context.signal),
     none: () => h("div", { class: "card" }, empty("No event type in the catalogue", h("p", null, "The catalogue says what your own events mean. With a JSON Schema, ingress checks each event of a producer that has ",

@@ -51,7 +51,7 @@ export function show(place, context) {
       { head: t`Received`, cell: (e) => time(e.received_at) },
       { head: t`Type`, cell: (e) => h("a", { class: "clip", href: at("events", e.id), title: e.type }, e.type || t`(no type)`) },
       { head: t`Status`, cell: (e) => [badge(e.status), e.late && [" ", badge("late", "warn")]] },
-      { head: t`Workspace`, wide: isTenant(), cell: (e) => h("span", { class: "clip", title: e.workspace }, e.workspace) },
+      ...(isTenant() ? [] : [{ head: t`Workspace`, cell: (e) => h("span", { class: "clip", title: e.workspace }, e.workspace) }]),
       { head: t`Nr.`, number: true, wide: true, cell: (e) => e.sequence ?? "–" },
       { head: t`Source`, wide: true, cell: (e) => h("span", { class: "clip", title: e.source }, e.source) },
       { head: t`Provider's id`, wide: true, cell: (e) => h("span", { class: "clip mono", title: e.provider_id || "" }, e.provider_id || "–") },

@@ -62,6 +62,9 @@ export function show(place, context) {
     else card.append((charts[key] = chart(data)));
   }
 
+  // "2 min 9 s" is too long for a tile.
+  const brief = (text) => text.split(" ").slice(0, 2).join(" ");
+
   function tile(name, value, unit, values, to, look) {
     return h(to ? "a" : "div", { class: `tile ${look || ""}`, href: to }, h("span", { class: "soft small" }, name),
       h("span", { class: "figure" }, value, unit && h("small", null, unit)), spark(values));
@@ -78,7 +81,7 @@ export function show(place, context) {
     replace(tiles,
       tile("Accepted", rate(now.accepted), "/s", all.accepted, "/events"),
       tile("Delivered", rate(now.delivered), "/s", all.delivered, "/events?status=done"),
-      tile("Time to delivery", seconds(p95), "p95", all.end_to_end_p95, null, p95 > 5 ? "warn" : ""),
+      tile("Time to delivery", brief(seconds(p95)), "p95", all.end_to_end_p95, null, p95 > 5 ? "warn" : ""),
       tile("Waiting", count(now["open:waiting"]), "", waiting, "/endpoints"),
       tile("Retrying", count(now.scheduled_retries), "", all.scheduled_retries, "/endpoints", now.scheduled_retries ? "warn" : ""),
       tile("Dead letters", count(now.dead_letters), "", all.dead_letters, "/dead-letters", now.dead_letters ? "bad" : ""));

@@ -15,11 +15,20 @@ import { time } from "./time.js";
 export const title = ({ workspace }) => `Workspace ${workspace}`;
 
 const READ = 300; // events
+const NUMBERED = 150; // … of one source
+const SOURCES_MAX = 8;
 const SEARCHES = 6; // a search reads a bounded number of rows, so one may find few
 
 export function show(place, context) {
   const { workspace } = context.params;
   const main = h("div");
+
+  // Of sources with gaps, whose numbers may be older than the newest events of all sources.
+  async function readNumbered(gaps) {
+    const sources = [...new Set(gaps.map((g) => g.source))].slice(0, SOURCES_MAX);
+    const pages = await Promise.all(sources.map((source) => get("/events", { workspace, source, limit: NUMBERED }, context.signal)));
+    return pages.flatMap((page) => page.items.filter((e) => e.workspace === workspace));
+  }
 
   // The newest ones: {events, more: there may be older ones}
   async function readEvents(sequence) {
@@ -36,7 +45,9 @@ export function show(place, context) {
 
   async function readAll() {
     const [one, gaps] = await Promise.all([get(at("workspaces", workspace), null, context.signal), get("/gaps", { workspace, limit: 100 }, context.signal)]);
-    return { ...one, ...await readEvents(one.sequence), gaps: gaps.items.filter((g) => g.workspace === workspace) };
+    const own = gaps.items.filter((g) => g.workspace === workspace);
+    const [newest, numbered] = await Promise.all([readEvents(one.sequence), readNumbered(own)]);
+    return { ...one, ...newest, numbered, gaps: own };
   }
 
   const close = (g) => ask({ title: `Close the gap ${g.from === g.to ? g.from : `${g.from} to ${g.to}`}?`, action: "Close the gap",
@@ -76,7 +87,7 @@ export function show(place, context) {
     const own = new Map(w.events.filter((e) => e.sequence).map((e) => [e.sequence, e]));
     const sources = [...new Set([...w.events.filter((e) => e.source_sequence !== null).map((e) => e.source), ...w.gaps.map((g) => g.source)])].sort();
     return [...sources.map((source) => {
-      const numbers = new Map(w.events.filter((e) => e.source === source && e.source_sequence !== null && e.status !== "duplicate").map((e) => [e.source_sequence, e]));
+      const numbers = new Map([...w.numbered, ...w.events].filter((e) => e.source === source && e.source_sequence !== null && e.status !== "duplicate").map((e) => [e.source_sequence, e]));
       const gaps = w.gaps.filter((g) => g.source === source);
       return (numbers.size || gaps.length) && h("section", { class: "card" }, h("h2", null, `Numbers of ${source}`), sequence(`numbers of ${source}`, numbers, gaps, width), legend());
     }), h("section", { class: "card" }, h("h2", null, "Grapnel's numbers, in the order of delivery"), own.size ? [sequence("Grapnel's numbers", own, [], width), !sources.length && legend()]

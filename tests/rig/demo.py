@@ -50,14 +50,17 @@ def shop(seconds=120, rate=25):
     rig.config["sources"] = [source("shop"), source("ledger", order={"by": "sequence", "sequence": "json:/seq", "start": 1, "give_up_after": "1h"}),
                              {"name": "stripe", "provider": "stripe", "secrets": ["whsec_demo"]}]
     rig.config["retry_policies"] = [{"name": "patient", "backoff": "exponential", "first_wait": "10s", "factor": 3, "max_wait": "6h",
-                                     "jitter": "full", "max_attempts": 9, "max_duration": "3d"}]
+                                     "jitter": "full", "max_attempts": 9, "max_duration": "3d"},
+                                    {"name": "short", "backoff": "fixed", "first_wait": "2s", "max_attempts": 3, "max_duration": "1h"}]
     rig.config["endpoints"] = [
         rig.endpoint("billing", types=["invoice.*", "ledger.*"], ordered="workspace"), rig.endpoint("crm", types=["customer.*", "order.*"]),
         rig.endpoint("audit", types=["invoice.paid"], workspaces=["acme", "hooli"], retry_policy="patient", breaker=False),
-        rig.endpoint("legal", types=["contract.*"], guard=False), rig.endpoint("search")]
+        rig.endpoint("legal", types=["contract.*"], guard=False), rig.endpoint("search"),
+        rig.endpoint("tax", types=["tax.*"], retry_policy="short", breaker=False)]
     rig.receiver.rules({"path": "/billing", "responses": [{"status": 200, "delay_ms": 18}]}, {"path": "/crm", "responses": [{"status": 200, "delay_ms": 40}]},
                        {"path": "/search", "responses": [{"status": 200, "times": 40, "delay_ms": 4}, {"status": 503}] * 500},
                        {"path": "/audit", "responses": [{"status": 503, "body": "the database of audit is being moved"}]},
+                       {"path": "/tax", "responses": [{"status": 500}]},
                        {"path": "/legal", "responses": [{"status": 422, "body": "{\"error\": \"unknown contract template\"}"}]})
     rig.write_config()
     rig.start()
@@ -77,6 +80,8 @@ def shop(seconds=120, rate=25):
         send(rig, "ledger.entry", "acme", "ledger", seq=n, amount=n * 100)
     for n in range(14):
         send(rig, "contract.signed", SHOPS[n % 3], contract=f"c-{n}")
+        if n % 3 == 0:
+            send(rig, "tax.filed", SHOPS[n % 4], year=2012 + n)
     for n in range(4):
         send(rig, "invoice.paid", "globex", key="another key")
     time.sleep(seconds)
@@ -92,13 +97,13 @@ def long_names():
     rig = rig_with(console={"tokens": [TOKEN], "portal": {"name": "The very long name of an operator of webhooks, Inc. & Co. KG"}})
     name = LONG[:60]
     rig.config["sources"] = [source(name)]
-    rig.config["endpoints"] = [rig.endpoint(LONG[:62] + "ok"), rig.endpoint(LONG[:61] + "bad", guard=False), rig.endpoint(LONG[:60] + "late", breaker=False)]
-    rig.receiver.rules({"path": "/" + LONG[:61] + "bad", "responses": [{"status": 400, "body": LONG * 5}]},
-                       {"path": "/" + LONG[:60] + "late", "responses": [{"status": 503, "body": LONG}]})
+    rig.config["endpoints"] = [rig.endpoint(LONG[:61] + "ok"), rig.endpoint(LONG[:60] + "bad", guard=False), rig.endpoint(LONG[:59] + "late", breaker=False)]
+    rig.receiver.rules({"path": "/" + LONG[:60] + "bad", "responses": [{"status": 400, "body": LONG * 5}]},
+                       {"path": "/" + LONG[:59] + "late", "responses": [{"status": 503, "body": LONG}]})
     rig.write_config()
     rig.start()
     for n in range(6):
-        send(rig, LONG[:180] + str(n), LONG * 2, name, note=LONG * 3)
+        send(rig, LONG[:180] + str(n), LONG[:190], name, note=LONG * 3)
     send(rig, "x", "y", name, key="wrong")
     rig.ask("sequencer", "event_type_create", name=LONG, description=LONG * 5)
     wait_for(lambda: rig.ask("dlqd", "dlq")["dead_letters"])
@@ -127,9 +132,11 @@ def paths_of(rig):
 
 def picture(tab, url, file, width, dark=False, height=None, most=2400):
     """A page as it is at this width: as high as `height`, or all of it."""
+    tab.ask("Emulation.setScrollbarsHidden", hidden=True)
     tab.look(width, height or 900, dark)
     tab.open(url)
     tab.wait("document.querySelector('main h1, .state, .sign-in') && !document.querySelector('.skeleton')", url)
+    tab.js("document.documentElement.style.scrollbarGutter = 'auto'")
     tab.js("new Promise((done) => setTimeout(done, 900))")  # charts, drawings and lists below
     if not height:
         tab.look(width, max(700, min(most, tab.js("document.documentElement.scrollHeight"))), dark)
