@@ -456,14 +456,12 @@ static void take_source(struct learned *l, struct learned_source *s,
                         int64_t span_ms)
 {
     double events = s->sum > s->counted ? s->sum - s->counted : 0;
-    bool hour_ended;
+    bool hour_ended = false;
 
     if (s->own_sum > s->own)
         span_ms = 0; /* it sends, and ingress could not accept */
-    if (events == 0 && s->last_ms > s->event_ms) { /* while nobody counted */
-        usual_take(&s->usual, l->c->daemon.loop.now_ms, 0, 1);
-        events = 0;
-    }
+    if (events == 0 && s->last_ms > s->event_ms) /* while nobody counted */
+        hour_ended = usual_take(&s->usual, l->c->daemon.loop.now_ms, 0, 1);
     s->counted = s->sum;
     s->own = s->own_sum;
     if (s->last_ms)
@@ -472,8 +470,8 @@ static void take_source(struct learned *l, struct learned_source *s,
         s->event_ms = l->c->daemon.loop.now_ms;
     if (!s->event_ms) /* it has not been used yet */
         return;
-    hour_ended = usual_take(&s->usual, l->c->daemon.loop.now_ms, span_ms,
-                            events);
+    hour_ended |= usual_take(&s->usual, l->c->daemon.loop.now_ms, span_ms,
+                             events);
     if (span_ms > 0 || events > 0)
         put_source(l, s, hour_ended);
 }

@@ -382,7 +382,8 @@ static bool is_valid(struct judging *j, const struct comparing *c)
     const struct object_state *before;
     char *name;
 
-    if (!c->source || c->source->states.object.kind == EXPR_NONE)
+    if (!c->source || c->source->states.object.kind == EXPR_NONE ||
+        !c->f.has_transition)
         return true;
     if (c->source->order.by != ORDER_ARRIVAL)
         return was;

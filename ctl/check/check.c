@@ -297,6 +297,38 @@ static int check_provider(struct ctl *c, const char *name)
     return 0;
 }
 
+/* Without the marks of Markdown. */
+static void print_plain(const char *what, const struct source *s,
+                        const struct buf *text)
+{
+    printf("%s of %s: ", what, s->name);
+    for (const char *at = text->data; *at; at++)
+        if (*at != '`')
+            putchar(*at);
+    printf(" (suggested by its profile)\n");
+}
+
+static void print_suggested(const struct settings *s)
+{
+    for (size_t i = 0; i < s->source_count; i++) {
+        const struct source *one = &s->sources[i];
+        struct buf text;
+
+        buf_init(&text, 16 * 1024);
+        if (one->order.suggested) {
+            profile_describe_order(one->profile, &text);
+            text.data[strcspn(text.data, ";")] = 0;
+            print_plain("order", one, &text);
+            buf_reset(&text);
+        }
+        if (one->states.suggested) {
+            profile_describe_states(one->profile, &text);
+            print_plain("states", one, &text);
+        }
+        buf_fini(&text);
+    }
+}
+
 int run_check(struct ctl *c)
 {
     const char *event = parsed_value(&c->parsed, "--event");
@@ -359,6 +391,7 @@ int run_check(struct ctl *c)
     else
         printf("%s: no errors\n\n", c->settings->path);
     print_plan(plan);
+    print_suggested(c->settings);
     variables = join_strings(json_object_get(plan, "variables"), SIZE_MAX);
     if (*variables)
         printf("\nSet in this shell: %s. A running process has the environment "

@@ -10,7 +10,10 @@
 
 struct profile {
     char *name, *title, *secret, *setup, *failure, *notes;
-    struct verify verify; /* unset: grapnel.yaml must have it */
+    char *order_notes, *states_notes;
+    struct order order;        /* suggested; ORDER_ARRIVAL: none */
+    struct state_rules states; /* suggested */
+    struct verify verify;      /* unset: grapnel.yaml must have it */
     struct expr id, delivery_id, type, action, workspace, mode;
     struct dedupe dedupe;
     struct string_list forward_headers;
@@ -45,6 +48,11 @@ static const struct conf_key profile_keys[] = {
     KEY(string, profile, setup, "setup", NULL, NULL),
     KEY(string, profile, failure, "failure", NULL, NULL),
     KEY(string, profile, notes, "notes", NULL, NULL),
+    KEY(map, profile, order, "order", NULL, NULL, .section = &order_section),
+    KEY(string, profile, order_notes, "order_notes", NULL, NULL),
+    KEY(map, profile, states, "states", NULL, NULL, .section = &states_section,
+        .flags = CONF_OPTIONAL),
+    KEY(string, profile, states_notes, "states_notes", NULL, NULL),
     KEY(map, profile, verify, "verify", NULL, NULL, .section = &settings_verify,
         .flags = CONF_OPTIONAL),
     KEY(expr, profile, id, "id", NULL, NULL),
@@ -172,13 +180,64 @@ struct profile_words profile_words(const struct profile *p)
         .setup = or_empty(p->setup),
         .failure = or_empty(p->failure),
         .notes = or_empty(p->notes),
+        .order_notes = or_empty(p->order_notes),
+        .states_notes = or_empty(p->states_notes),
         .example_type = p->example.type,
         .example_body = p->example.body,
         .example_workspace = p->example.workspace,
     };
 }
 
+bool profile_has_order(const struct profile *p)
+{
+    return p->order.by != ORDER_ARRIVAL;
+}
+
+bool profile_has_states(const struct profile *p)
+{
+    return p->states.object.kind != EXPR_NONE;
+}
+
+const struct order *profile_order(const struct profile *p)
+{
+    return &p->order;
+}
+
+const struct state_rules *profile_states(const struct profile *p)
+{
+    return &p->states;
+}
+
 /* ---- what the file left open ---- */
+
+static void copy_strings(struct string_list *to, const struct string_list *from)
+{
+    for (size_t i = 0; i < from->count; i++)
+        string_list_add(to, from->items[i]);
+}
+
+static void fill_suggested(struct source *source, const struct profile *p)
+{
+    struct order *o = &source->order;
+    struct state_rules *r = &source->states;
+
+    if (o->suggested) {
+        o->by = p->order.by;
+        o->or_arrival = p->order.or_arrival;
+        o->window_ms = p->order.window_ms;
+        o->buffer = p->order.buffer;
+        expr_copy(&o->timestamp, &p->order.timestamp);
+    }
+    if (r->suggested) {
+        r->or_arrival = p->states.or_arrival;
+        r->invalid_is_dead = p->states.invalid_is_dead;
+        expr_copy(&r->object, &p->states.object);
+        expr_copy(&r->state, &p->states.state);
+        copy_strings(&r->types, &p->states.types);
+        copy_strings(&r->initial, &p->states.initial);
+        copy_strings(&r->transitions, &p->states.transitions);
+    }
+}
 
 static void fill_expr(struct expr *e, const struct expr *from)
 {
@@ -250,9 +309,9 @@ void profile_fill(struct source *source)
     if (!source->clock_skew_ms)
         source->clock_skew_ms = PROFILE_CLOCK_SKEW_MS;
     fill_dedupe(source, p);
+    fill_suggested(source, p);
     source->batch |= p->batch;
-    for (size_t i = 0; i < p->forward_headers.count; i++)
-        string_list_add(&source->forward_headers, p->forward_headers.items[i]);
+    copy_strings(&source->forward_headers, &p->forward_headers);
 }
 
 /* ---- what an event is ---- */

@@ -32,12 +32,19 @@ const char *source_listing_url(const struct source *s);
 /* Its texts, for documents. All are borrowed. */
 struct profile_words {
     const char *name;
-    const char *title, *secret, *setup, *failure,
-        *notes; /* "" where the profile has no text */
+    const char *title, *secret, *setup, *failure, *notes, *order_notes,
+        *states_notes; /* "" where the profile has no text */
     const char *example_type, *example_body; /* NULL: none */
     const char *example_workspace;           /* NULL: any */
 };
 struct profile_words profile_words(const struct profile *p);
+
+/* Whether it suggests an order, and states, for `order: suggested` and `states: suggested`. */
+bool profile_has_order(const struct profile *p);
+bool profile_has_states(const struct profile *p);
+/* What it suggests; unset where it has no suggestion. Borrowed. */
+const struct order *profile_order(const struct profile *p);
+const struct state_rules *profile_states(const struct profile *p);
 
 /* Fills what the file left open of a source: verify, expressions, idempotency keys and
  * their ttl, headers to forward. source->profile is set before. */

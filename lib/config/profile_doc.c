@@ -171,6 +171,86 @@ static void put_replays(struct buf *out, const struct source *s)
     }
 }
 
+void profile_describe_order(const struct profile *p, struct buf *out)
+{
+    const struct order *o = profile_order(p);
+
+    if (!profile_has_order(p))
+        return;
+    buf_puts(out, "by the time ");
+    put_expr(out, &o->timestamp);
+    buf_puts(out, "; an event waits ");
+    conf_put_duration(out, o->window_ms);
+    buf_puts(out, " for earlier ones");
+}
+
+static void put_strings(struct buf *out, const struct string_list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        buf_printf(out, "%s`%s`", i ? ", " : "", l->items[i]);
+}
+
+/* The states that may follow each state, without itself. */
+static void put_transitions(struct buf *out, const struct state_rules *r)
+{
+    for (size_t i = 0; i < r->initial.count; i++) {
+        const char *from = r->initial.items[i];
+        size_t n = strlen(from), count = 0;
+
+        for (size_t k = 0; k < r->transitions.count; k++) {
+            const char *t = r->transitions.items[k];
+
+            if (strncmp(t, from, n) != 0 || t[n] != '>' ||
+                strcmp(t + n + 1, from) == 0)
+                continue;
+            if (count++ == 0)
+                buf_printf(out, "%s%s to ", i ? "; " : "", from);
+            else
+                buf_puts(out, ", ");
+            buf_puts(out, t + n + 1);
+        }
+        if (!count)
+            buf_printf(out, "%s%s is final", i ? "; " : "", from);
+    }
+}
+
+void profile_describe_states(const struct profile *p, struct buf *out)
+{
+    const struct state_rules *r = profile_states(p);
+
+    if (!profile_has_states(p))
+        return;
+    put_expr(out, &r->state);
+    buf_puts(out, " of ");
+    put_expr(out, &r->object);
+    buf_puts(out, ", in events of type ");
+    put_strings(out, &r->types);
+}
+
+/* Each begins a line. */
+static void put_suggestions(struct buf *out, const struct profile *p)
+{
+    struct profile_words w;
+
+    if (!p || profile_is_custom(p))
+        return;
+    w = profile_words(p);
+    buf_puts(out, "\n- **suggested order**: ");
+    if (profile_has_order(p)) {
+        profile_describe_order(p, out);
+        buf_printf(out, ". %s", w.order_notes);
+    } else {
+        buf_puts(out, "none");
+    }
+    if (!profile_has_states(p))
+        return;
+    buf_puts(out, "\n- **suggested states**: ");
+    profile_describe_states(p, out);
+    buf_puts(out, ". Valid: ");
+    put_transitions(out, profile_states(p));
+    buf_printf(out, ". %s", w.states_notes);
+}
+
 static void put_fields(struct buf *out, const struct source *s)
 {
     buf_puts(out, "- **id**: ");
@@ -200,6 +280,7 @@ static void put_fields(struct buf *out, const struct source *s)
     }
     if (s->batch)
         buf_puts(out, "\n- **one request**: a list; each element is an event");
+    put_suggestions(out, s->profile);
     buf_puts(out, "\n- **a duplicate**: ");
     put_keys(out, &s->dedupe);
     buf_puts(out, "\n");
@@ -331,6 +412,19 @@ static const char preamble[] =
     "An event without a workspace\n"
     "  belongs to `default`; an event without a type has the type "
     "`unknown`.\n"
+    "- With `order: suggested` in a source, its events are delivered in the "
+    "order of the time that the profile "
+    "names.\n  Each event waits for earlier ones; one that comes later still "
+    "is delivered and marked late "
+    "(`grapnel-late`). An event without that time is\n  delivered as it "
+    "arrives. No provider "
+    "numbers its events, so an event that is missing is not noticed.\n"
+    "- With `states: suggested`, an event whose object cannot change from its "
+    "last state to the new one is "
+    "not\n  delivered: it is recorded as `ignored`. `grapnel trace` shows why. "
+    "Events of other types, and those "
+    "without object or state,\n  are delivered. "
+    "An object that Grapnel does not know yet may be in any of the states.\n"
     "- A duplicate is stored, but not delivered. In an idempotency key, "
     "`source` is the source's name and\n"
     "  `id` the event's id.\n"

@@ -159,6 +159,7 @@ static const char *const by_words[] = {[ORDER_ARRIVAL] = "arrival",
                                        NULL};
 static const char *const per_words[] = {"workspace", "type", NULL};
 static const char *const invalid_words[] = {"ignore", "dead_letter", NULL};
+static const char *const missing_words[] = {"refuse", "arrival", NULL};
 
 /* A word, or a number that YAML may take for one. */
 static void read_start(const struct conf_value *v, const struct conf_key *k,
@@ -246,6 +247,10 @@ static const struct conf_key order_keys[] = {
         "how long an event waits for earlier ones, for `by: timestamp` "
         "(default 2s)",
         .min = 1, .max = DAY_MS, .with = 1 << ORDER_TIMESTAMP),
+    KEY(either, order, or_arrival, "missing", "refuse",
+        "what happens to an event that has no such number or time: `refuse` "
+        "makes it a dead letter, `arrival` delivers it as it arrives",
+        .choices = missing_words),
     KEY(boolean, order, observe, "observe", "false",
         "deliver without waiting, and only record which events would have "
         "waited and which gaps there are"),
@@ -269,7 +274,7 @@ static const struct conf_key order_keys[] = {
     {0},
 };
 
-static const struct conf_section order_section = {
+const struct conf_section order_section = {
     .name = "order",
     .help = "The order in which a source's events are delivered. A stream is "
             "the events of one source and workspace; with `sequence_per: "
@@ -291,6 +296,14 @@ static const struct conf_key states_keys[] = {
     KEY(strings, state_rules, transitions, "moves", NULL,
         "the valid transitions", .check = wrong_transition,
         .flags = CONF_REQUIRED | CONF_FILLED, .form = "list of `from>to`"),
+    KEY(strings, state_rules, types, "types", NULL,
+        "the types of events that are transitions; others are delivered as "
+        "they are. Default: all",
+        .check = wrong_line, .flags = CONF_FILLED, .form = "list of patterns"),
+    KEY(either, state_rules, or_arrival, "missing", "refuse",
+        "what happens to an event without object or state: `refuse` makes it "
+        "a dead letter, `arrival` delivers it",
+        .choices = missing_words),
     KEY(either, state_rules, invalid_is_dead, "on_invalid", "ignore",
         "`dead_letter`: an invalid transition also becomes a dead letter "
         "(`invalid_transition`), which an operator can force",
@@ -298,13 +311,91 @@ static const struct conf_key states_keys[] = {
     {0},
 };
 
-static const struct conf_section states_section = {
+const struct conf_section states_section = {
     .name = "states",
     .help =
         "For events that change the state of an object (such as an order: "
         "`open`, then `paid`). Only valid transitions are delivered, in "
-        "whatever order the events arrive; others are recorded as `ignored`.",
+        "whatever order the events arrive; others are recorded as `ignored`. "
+        "`states: suggested` takes the states of the provider's profile "
+        "([PROVIDERS](PROVIDERS.md)).",
     .keys = states_keys,
+};
+
+/* ---- what the provider's profile suggests ---- */
+
+/* true: it is the word, and there is no section to read. */
+static bool is_suggested(const struct conf_value *v, const char *what)
+{
+    if (conf_says(v, "suggested"))
+        return true;
+    if (!conf_is_map(v))
+        conf_error(v, "must be suggested, or a section with %s", what);
+    return false;
+}
+
+static void read_order(const struct conf_value *v, const struct conf_key *k,
+                       void *target)
+{
+    struct order *o = target;
+
+    o->suggested = is_suggested(v, "by");
+    if (!o->suggested && conf_is_map(v))
+        conf_read_section(v, k->section, target);
+}
+
+static void print_order(struct buf *out, const struct conf_key *k,
+                        const void *target, int indent)
+{
+    if (((const struct order *)target)->suggested)
+        buf_puts(out, " suggested\n");
+    else
+        conf_as_map.print(out, k, target, indent);
+}
+
+static void fini_section(const struct conf_key *k, void *target)
+{
+    conf_fini(k->section, target);
+}
+
+const struct conf_type conf_as_order = {
+    .name = "`suggested`, or a section",
+    .read = read_order,
+    .print = print_order,
+    .fini = fini_section,
+};
+
+static void read_states(const struct conf_value *v, const struct conf_key *k,
+                        void *target)
+{
+    struct state_rules *r = target;
+
+    r->suggested = is_suggested(v, "object");
+    if (!r->suggested && conf_is_map(v))
+        conf_read_section(v, k->section, target);
+}
+
+static void print_states(struct buf *out, const struct conf_key *k,
+                         const void *target, int indent)
+{
+    if (((const struct state_rules *)target)->suggested)
+        buf_puts(out, " suggested\n");
+    else
+        conf_as_map.print(out, k, target, indent);
+}
+
+static bool unset_states(const struct conf_key *k, const void *target)
+{
+    return !((const struct state_rules *)target)->suggested &&
+           conf_as_map.unset(k, target);
+}
+
+const struct conf_type conf_as_states = {
+    .name = "section",
+    .read = read_states,
+    .print = print_states,
+    .unset = unset_states,
+    .fini = fini_section,
 };
 
 /* ---- a source ---- */
@@ -400,6 +491,19 @@ static void check_source(const struct conf_value *v, void *target)
         conf_error_key(v, "verify",
                        "is only for provider: custom; provider %s defines it",
                        s->provider);
+    if (s->order.suggested && !profile_has_order(s->profile))
+        conf_error_key(v, "order",
+                       "suggested: the profile of provider %s suggests no "
+                       "order, because its events have no time that orders "
+                       "them; remove order, or write by: timestamp with "
+                       "a field of your own",
+                       s->provider);
+    if (s->states.suggested && !profile_has_states(s->profile))
+        conf_error_key(v, "states",
+                       "suggested: the profile of provider %s suggests no "
+                       "states; remove states, or write object, state, "
+                       "initial and moves",
+                       s->provider);
     profile_fill(s);
     if (!s->dedupe.none && s->dedupe.replays_ms > 0 && !signed_part_lasts(s))
         conf_error_key(v, "dedupe",
@@ -468,9 +572,11 @@ static const struct conf_key source_keys[] = {
     KEY(rate, source, rate_limit, "rate_limit", NULL,
         "how many correctly signed requests each ingress process accepts, "
         "with bursts of up to this many; the others get 429"),
-    KEY(map, source, order, "order", NULL,
-        "the order in which events are delivered", .section = &order_section),
-    KEY(map, source, states, "states", NULL,
+    KEY(order, source, order, "order", NULL,
+        "the order in which events are delivered; `suggested`: by the time "
+        "that the provider's profile names ([PROVIDERS](PROVIDERS.md))",
+        .section = &order_section),
+    KEY(states, source, states, "states", NULL,
         "for events that change an object's state: which changes are valid",
         .section = &states_section, .flags = CONF_OPTIONAL),
     KEY(map, source, reconcile, "reconcile", NULL,

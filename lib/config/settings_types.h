@@ -61,6 +61,8 @@ void settings_print_expr(struct buf *out, const struct expr *e);
 /* settings_sources.c, settings_verify.c */
 extern const struct conf_type
     conf_as_dedupe; /* struct dedupe, by its section */
+/* `suggested`, or struct order and struct state_rules by their sections */
+extern const struct conf_type conf_as_order, conf_as_states;
 extern const struct conf_type
     conf_as_verify; /* struct verify, by its section */
 extern const struct conf_type conf_as_tolerance; /* int64_t: TOLERANCE_NONE */
@@ -93,6 +95,8 @@ extern const struct conf_section settings_tenants_section;
 /* settings_sources.c */
 extern const struct conf_section settings_source_section;
 extern const struct conf_section settings_dedupe; /* struct dedupe */
+extern const struct conf_section order_section;  /* struct order */
+extern const struct conf_section states_section; /* struct state_rules */
 
 /* settings_verify.c */
 extern const struct conf_section settings_verify; /* struct verify */

@@ -219,6 +219,8 @@ static void find_position(const struct source *source, struct subject *subject,
             f->position = strtoll(text.data, NULL, 10);
         f->has_position = true;
     }
+    if (f->refused && o->or_arrival)
+        f->refused = NULL;
     buf_fini(&text);
 }
 
@@ -234,6 +236,22 @@ static void find_word(const struct expr *e, const char *what,
         refuse(f, what, why);
     else if (out->failed || out->len > LABEL_MAX_BYTES)
         refuse(f, what, "the value is too long");
+}
+
+static void find_transition(const struct source *source,
+                            struct subject *subject, struct parsed_event *f)
+{
+    const struct state_rules *r = &source->states;
+
+    if (f->refused || r->object.kind == EXPR_NONE ||
+        !route_list_takes(&r->types, f->type.data))
+        return;
+    find_word(&r->object, "states.object", subject, &f->object, f);
+    if (!f->refused)
+        find_word(&r->state, "states.state", subject, &f->state, f);
+    f->has_transition = !f->refused;
+    if (r->or_arrival)
+        f->refused = NULL;
 }
 
 /* The row of a refused event gets what fits: searches match patterns against it. The end shows that
@@ -293,13 +311,7 @@ void parsed_event_make(struct parsed_event *f, const struct source *source,
     subject->type = f->type.data;
     subject->workspace = f->workspace.data;
     find_position(source, subject, f);
-    if (!f->refused && source->states.object.kind != EXPR_NONE) {
-        find_word(&source->states.object, "states.object", subject, &f->object,
-                  f);
-        if (!f->refused)
-            find_word(&source->states.state, "states.state", subject, &f->state,
-                      f);
-    }
+    find_transition(source, subject, f);
     if (f->refused)
         return;
     find_keys(source, subject, f);

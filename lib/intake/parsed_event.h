@@ -33,8 +33,9 @@ struct parsed_event {
     struct buf delivery_id; /* the caller fills it */
     struct parsed_key keys[KEYS_MAX];
     size_t key_count;
-    bool has_position; /* the source is ordered, by: */
-    int64_t position;  /* its number, or its time in µs */
+    bool has_position;   /* the source is ordered, by: */
+    int64_t position;    /* its number, or its time in µs */
+    bool has_transition; /* of this object, to this state: */
     struct buf object, state;
     bool has_signed; /* its source has `dedupe.replays`, and it has: */
     struct key signed_part;

@@ -40,6 +40,9 @@ enum order_by { ORDER_ARRIVAL, ORDER_SEQUENCE, ORDER_TIMESTAMP };
 
 /* In which order a source's events are released. */
 struct order {
+    bool suggested; /* by the provider's profile, which fills the rest */
+    bool
+        or_arrival; /* an event without a number or time is delivered as it arrives; otherwise it is refused */
     enum order_by by;
     struct expr sequence;
     bool per_type;    /* a stream for each type of a workspace */
@@ -59,7 +62,12 @@ struct order {
 
 /* Events as transitions of an object's state. */
 struct state_rules {
+    bool suggested; /* by the provider's profile, which fills the rest */
+    bool
+        or_arrival; /* an event without object or state is delivered; otherwise it is refused */
     struct expr object, state; /* EXPR_NONE: the source has no states */
+    struct string_list
+        types; /* globs of types that are transitions; empty: all */
     struct string_list initial;
     struct string_list transitions; /* "from>to" */
     bool invalid_is_dead;           /* an invalid transition is a dead letter */

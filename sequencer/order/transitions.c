@@ -43,7 +43,7 @@ bool transition_apply(struct sequencer *q, const struct source *source,
     char *from;
     bool valid;
 
-    if (!r || r->object.kind == EXPR_NONE)
+    if (!r || r->object.kind == EXPR_NONE || !f->has_transition)
         return true;
     from = store_object(q->order, ev->source, ev->workspace, object);
     valid = forced || transition_is_valid(r, from, to);
