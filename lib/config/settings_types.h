@@ -95,8 +95,8 @@ extern const struct conf_section settings_tenants_section;
 /* settings_sources.c */
 extern const struct conf_section settings_source_section;
 extern const struct conf_section settings_dedupe; /* struct dedupe */
-extern const struct conf_section order_section;  /* struct order */
-extern const struct conf_section states_section; /* struct state_rules */
+extern const struct conf_section order_section;   /* struct order */
+extern const struct conf_section states_section;  /* struct state_rules */
 
 /* settings_verify.c */
 extern const struct conf_section settings_verify; /* struct verify */
