@@ -303,7 +303,9 @@ struct curl_slist *request_headers(struct outgoing_request *r,
 
 /* A line as libcurl gets it: "name: value", "name;" (the value is empty), or "name:" (libcurl
  * must not send this header). */
-static void add_line(json_t *out, struct bytes hidden, const char *line)
+/* `joined`: not the first line of its node, so libcurl sends it also without a value. */
+static void add_line(json_t *out, struct bytes hidden, const char *line,
+                     bool joined)
 {
     size_t n = strcspn(line, ":;");
     char *name = gr_strndup(line, n);
@@ -311,7 +313,7 @@ static void add_line(json_t *out, struct bytes hidden, const char *line)
     struct bytes found;
     bool hide = headers_get(hidden, name, &found, NULL);
 
-    if (line[n] == ';' || *value)
+    if (line[n] == ';' || *value || joined)
         json_array_append_new(out, json_pack("[o,o]", json_text_of(name),
                                              json_text_of(hide ? "…" : value)));
     free(name);
@@ -327,7 +329,8 @@ json_t *request_headers_json(const struct outgoing_request *r,
         char *rest = copy, *line;
 
         while ((line = strsep(&rest, "\r"))) /* a node may have several lines */
-            add_line(out, hidden, *line == '\n' ? line + 1 : line);
+            add_line(out, hidden, *line == '\n' ? line + 1 : line,
+                     *line == '\n');
         free(copy);
     }
     return out;

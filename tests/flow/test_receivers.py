@@ -1,0 +1,347 @@
+"""The libraries of receivers/: their own tests with real databases, their packages, and the
+programs of their READMEs behind a real pipeline. P4, P7."""
+
+import base64
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+import redis_server
+from between import Between, value
+from postgres import Postgres, prepare, programs
+from rig import ROOT, Process, RigTest, main, wait_for
+
+RECEIVERS = ROOT / "receivers"
+PYTHON = "/usr/bin/python3"
+NODE = shutil.which("node") or shutil.which("nodejs")
+UNPACKED = ROOT / "build" / "debian" / "usr"  # by tools/deps test
+NODE_ENV = {"NODE_PATH": ":".join(map(str, [
+    UNPACKED / "share/nodejs", *UNPACKED.glob("lib/*/nodejs"), "/usr/share/nodejs"]))}
+OLD = "whsec_" + base64.b64encode(b"the secret on its way out").decode()
+NEW = "whsec_" + base64.b64encode(b"the secret on its way in").decode()
+TABLE = """
+CREATE TABLE issues (event_id TEXT PRIMARY KEY, type TEXT, body TEXT, said TEXT);
+CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF NEW.body LIKE '%wait here%' THEN PERFORM pg_advisory_xact_lock(1); END IF;
+  RETURN NEW; END $$;
+CREATE TRIGGER wait_for_test AFTER INSERT ON issues
+  FOR EACH ROW EXECUTE FUNCTION wait_for_test();
+"""
+
+
+def can_import(*modules):
+    return subprocess.run([PYTHON, "-c", f"import {','.join(modules)}"],
+                          capture_output=True).returncode == 0
+
+
+class Servers(RigTest):
+    """PostgreSQL, which listens for drivers without Unix sockets, too, and Redis."""
+
+    def postgres(self):
+        pg = Postgres()
+        self.addCleanup(pg.close)
+        return pg.start()
+
+    def servers(self):
+        """Variables for the libraries' tests. What is not installed, they skip."""
+        env = {}
+        if programs():
+            env["GRAPNEL_TEST_POSTGRES"] = self.postgres().uri
+        if redis_server.program():
+            redis = redis_server.Redis()
+            self.addCleanup(redis.close)
+            env["GRAPNEL_TEST_REDIS"] = redis.uri
+        return env
+
+    def temporary(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="gr-receivers-"))
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        return folder
+
+    def passes(self, command, **how):
+        done = subprocess.run([*map(str, command)], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=300, **how)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout
+
+
+class Example(Process):
+    """The program of a README."""
+
+    def __init__(self, rig, command, port, env):
+        self.port, self.variables = port, env
+        super().__init__(rig, "example", command)
+
+    def start(self, secrets):
+        self.spawn({**self.variables, "WEBHOOK_SECRETS": secrets})
+        wait_for(self.responds, what="the example to listen")
+        return self
+
+    def ask(self, path):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        with contextlib.closing(connection):
+            connection.request("GET", path)
+            return json.loads(connection.getresponse().read())
+
+    def responds(self):
+        with contextlib.suppress(OSError):
+            return self.ask("/missing") is not None
+        return False
+
+
+class Behind(Servers):
+    """Both languages, with PostgreSQL: `command()` makes the program of the README."""
+
+    def began(self, secrets=OLD):
+        rig = self.rig({"retry_policies": [{
+            "name": "default", "backoff": "exponential", "first_wait": "20ms", "factor": 2,
+            "max_wait": "300ms", "jitter": "full", "max_attempts": 1000, "max_duration": "1h",
+            "retry_on": ["network", 401, 408, 425, 429, "5xx"], "respect_retry_after": False}]})
+        self.pg = self.postgres()
+        self.pg.sql(TABLE)
+        port = rig.ports.take()
+        self.between = Between(port)
+        self.addCleanup(self.between.close)
+        rig.config["endpoints"] = [{
+            **rig.endpoint("crm", signing_secrets=[OLD], breaker=False),
+            "url": self.between.url}]
+        rig.write_config()
+        self.example = Example(rig, self.command(rig.folder, port), port,
+                               {**self.env(), "DATABASE_URL": self.pg.uri})
+        rig.others.append(self.example)
+        self.example.start(secrets)
+        return rig.start()
+
+    def said(self, event):
+        return self.pg.sql(f"SELECT said FROM issues WHERE event_id = '{event}'")
+
+    def one(self, rig, said, body=None):
+        """An accepted event, when it has been processed."""
+        event = rig.accept(body or rig.plane_body("w"))
+        wait_for(lambda: self.said(event), what=f"{event} to be processed")
+        self.assertEqual(self.said(event), [said])
+        return event
+
+    def missing(self):
+        return [(m["workspace"], m["number"]) for m in self.example.ask("/missing")]
+
+    def again(self, rig, event, count):
+        """Sent once more, and answered."""
+        self.assertEqual(rig.cli("resend", event)[1], 0)
+        wait_for(lambda: sum(value(h, "webhook-id") == event
+                             for h, _ in self.between.seen) > count)
+        rig.wait_status(event)
+
+    def test_p4_each_event_once_and_what_its_number_says(self):
+        rig = self.began()
+        between = self.between
+        first = self.one(rig, "ok")
+        with self.subTest("a duplicate"):
+            rig.wait_status(first)
+            self.again(rig, first, 1)
+            self.assertEqual(self.said(first), ["ok"])
+        with self.subTest("lost: something responded 200 in the receiver's place"):
+            between.rule = lambda h, b: 200
+            lost = rig.accept(rig.plane_body("w"))
+            rig.wait_status(lost)
+            between.rule = between.forward
+            self.one(rig, "gap_detected")
+            self.assertEqual(self.missing(), [("w", 2)])
+            self.again(rig, lost, 1)
+            wait_for(lambda: self.said(lost) == ["old_event"])
+            self.assertEqual(self.missing(), [])
+        with self.subTest("kill -9 after the work, before the commit"):
+            session = self.pg.session()
+            self.addCleanup(session.close)
+            session.do("SELECT pg_advisory_lock(1)")
+            event = rig.accept(rig.plane_body("w", note="wait here"))
+            wait_for(lambda: self.pg.sql(
+                "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"))
+            self.example.kill()
+            session.do("SELECT pg_advisory_unlock(1)")
+            wait_for(lambda: not self.pg.sql(
+                "SELECT 1 FROM pg_locks WHERE locktype = 'advisory'"))
+            self.example.start(OLD)
+            wait_for(lambda: self.said(event) == ["ok"])
+        with self.subTest("a changed request"):
+            count = len(between.seen)
+            between.rule = lambda h, b: between.forward(h, b + b" ")
+            event = rig.accept(rig.plane_body("w"))
+            wait_for(lambda: len(between.seen) > count)
+            between.rule = between.forward
+            wait_for(lambda: self.said(event) == ["ok"])
+            headers, body = between.request(event)
+            self.assertEqual(between.forward(headers, body + b" "), 401)
+            self.assertEqual(between.forward(headers, body), 204)
+        with self.subTest("the secret is changed"):
+            self.example.kill()
+            self.example.start(f"{NEW} {OLD}")
+            rig.config["endpoints"][0]["signing_secrets"] = [NEW, OLD]
+            rig.write_config()
+            self.assertEqual(rig.cli("reload")[1], 0)
+            self.one(rig, "ok")
+            self.example.kill()
+            self.example.start(NEW)
+            self.one(rig, "ok")
+        self.assertEqual(self.missing(), [])
+        with self.subTest("a restore begins a new series"):
+            rig.settle()
+            backup = rig.folder / "backup"
+            self.assertEqual(rig.cli("backup", backup)[1], 0)
+            self.one(rig, "ok")
+            rig.settle()
+            rig.stop()
+            done = rig.cli_text("restore", backup)
+            self.assertEqual(done.returncode, 0, done)
+            rig.start()
+            self.one(rig, "new_series")
+            self.one(rig, "ok")
+            self.assertEqual(self.missing(), [])
+
+    def test_p4_kills_lose_and_repeat_nothing(self):
+        """Without `ordered`: requests run beside each other, and some arrive twice."""
+        rig = self.began()
+        between, events = self.between, []
+        between.rule = lambda h, b: (between.forward(h, b), between.forward(h, b))[
+            len(between.seen) % 2]
+        for n in range(60):
+            events.append(rig.accept(rig.plane_body(f"w{n % 3}")))
+            if n % 20 == 10:
+                self.example.kill()
+                self.example.start(OLD)
+            if n % 20 == 15:
+                rig["deliverer-1"].kill()
+                rig.start("deliverer-1")
+        for event in events:
+            rig.wait_status(event, timeout=60)
+        self.assertEqual(sorted(self.pg.sql("SELECT event_id FROM issues")), sorted(events))
+        self.assertEqual(self.missing(), [])
+
+
+class Python(Behind):
+    FOLDER = RECEIVERS / "python"
+
+    def setUp(self):
+        if not programs() or not can_import("fastapi", "uvicorn", "psycopg2"):
+            self.skipTest("PostgreSQL, FastAPI, uvicorn or psycopg2 is not installed (tools/deps "
+                          "test)")
+
+    def env(self):
+        return {"PYTHONPATH": str(self.FOLDER)}
+
+    def command(self, folder, port):
+        [program] = re.findall(r"\n```python\n(.*?)\n```\n",
+                               (self.FOLDER / "README.md").read_text(), re.S)
+        (folder / "app.py").write_text(program + "\n")
+        [line] = re.findall("uvicorn (app:app .*)", (self.FOLDER / "README.md").read_text())
+        return [PYTHON, "-m", "uvicorn", *line.replace("3000", str(port)).split()]
+
+
+class Node(Behind):
+    FOLDER = RECEIVERS / "node"
+
+    def setUp(self):
+        if not programs() or not NODE or not all(
+                (UNPACKED / "share/nodejs" / name).exists() for name in ("express", "pg")):
+            self.skipTest("PostgreSQL, Node.js, Express or pg is not installed (tools/deps test)")
+
+    def env(self):
+        return NODE_ENV
+
+    def command(self, folder, port):
+        [program] = re.findall(r"\n```js\n(.*?)\n```\n",
+                               (self.FOLDER / "README.md").read_text(), re.S)
+        (folder / "app.js").write_text(program.replace("listen(3000)", f"listen({port})"))
+        # What `npm install` would do.
+        (folder / "node_modules").mkdir()
+        (folder / "node_modules" / "grapnel-receiver").symlink_to(self.FOLDER)
+        return [NODE, str(folder / "app.js")]
+
+
+class PythonLibrary(Servers):
+    FOLDER = RECEIVERS / "python"
+
+    def test_its_own_tests(self):
+        self.passes([PYTHON, "-B", "-m", "unittest", "discover", "-s", "tests"],
+                    cwd=self.FOLDER, env={**os.environ, "PYTHONPATH": str(self.FOLDER),
+                                          **self.servers()})
+
+    @unittest.skipUnless(can_import("mypy"), "mypy is not installed (tools/deps test)")
+    def test_its_types(self):
+        self.passes([PYTHON, "-m", "mypy", "--strict", "--cache-dir", "/dev/null",
+                     "grapnel_receiver"], cwd=self.FOLDER)
+
+    @unittest.skipUnless(can_import("setuptools", "pip", "wheel"),
+                         "pip, setuptools or wheel is not installed (tools/deps test)")
+    def test_it_can_be_published(self):
+        """The package that it builds has all of it, and works without its folder."""
+        folder = self.temporary()
+        shutil.copytree(self.FOLDER, folder / "source")
+        self.passes([PYTHON, "-m", "pip", "install", "-q", "--no-index", "--no-deps",
+                     "--no-build-isolation", "--target", folder / "installed",
+                     "--disable-pip-version-check", folder / "source"])
+        installed = folder / "installed" / "grapnel_receiver"
+        self.assertEqual(sorted(p.name for p in installed.iterdir() if p.is_file()),
+                         sorted(p.name for p in (self.FOLDER / "grapnel_receiver").iterdir()
+                                if p.is_file()))
+        self.passes([PYTHON, "-c", "import grapnel_receiver.asgi as a; print(a.__file__)"],
+                    cwd=folder, env={**os.environ, "PYTHONPATH": str(installed.parent)})
+        self.assertEqual((self.FOLDER / "LICENSE").read_text(), (ROOT / "LICENSE").read_text())
+
+
+@unittest.skipUnless(NODE, "Node.js is not installed (tools/deps test)")
+class NodeLibrary(Servers):
+    FOLDER = RECEIVERS / "node"
+
+    def test_its_own_tests(self):
+        """Debian's sqlite3 asks a package for its binary that needs thirty others."""
+        folder = self.temporary()
+        finder = folder / "@mapbox" / "node-pre-gyp"
+        finder.mkdir(parents=True)
+        [binary] = sorted(UNPACKED.glob("lib/*/nodejs/sqlite3/lib/binding/*/*.node"))[-1:] or [""]
+        (finder / "index.js").write_text(f"exports.find = () => {json.dumps(str(binary))};\n")
+        said = self.passes([NODE, "--test"], cwd=self.FOLDER, env={
+            **os.environ, **self.servers(), "NODE_PATH": f"{NODE_ENV['NODE_PATH']}:{folder}"})
+        self.assertNotIn("# pass 0\n", said)
+
+    def test_its_types(self):
+        """The README's program and more, as TypeScript."""
+        compiler = UNPACKED / "share/nodejs/typescript/bin/tsc"
+        if not compiler.exists():
+            self.skipTest("TypeScript is not there (tools/deps test)")
+        self.passes([NODE, compiler, "--noEmit", "--strict", "--module", "commonjs",
+                     "--target", "es2020", "--lib", "es2020", "types-test/use.ts"],
+                    cwd=self.FOLDER)
+
+    def test_it_can_be_published(self):
+        """What package.json names is there, and every file of lib is named."""
+        package = json.loads((self.FOLDER / "package.json").read_text())
+        entry = package["exports"]["."]
+        for path in (package["main"], package["types"], entry["types"], entry["default"]):
+            self.assertTrue((self.FOLDER / path).is_file(), path)
+        self.assertEqual(package["files"], ["lib"])
+        self.assertEqual((self.FOLDER / "LICENSE").read_text(), (ROOT / "LICENSE").read_text())
+        folder = self.temporary()
+        (folder / "node_modules" / "grapnel-receiver").mkdir(parents=True)
+        for name in ("lib", "package.json"):
+            subprocess.run(["cp", "-r", str(self.FOLDER / name),
+                            str(folder / "node_modules" / "grapnel-receiver")], check=True)
+        (folder / "use.mjs").write_text(
+            "import {Receiver, grapnel} from 'grapnel-receiver';\n"
+            "new Receiver(['whsec_AAAA']);\n")
+        self.passes([NODE, folder / "use.mjs"], cwd=folder)
+
+
+del Behind
+if programs():
+    prepare()
+main(at_once=3)
