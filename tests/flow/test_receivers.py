@@ -172,6 +172,12 @@ class Behind(Servers):
                 "SELECT 1 FROM pg_locks WHERE locktype = 'advisory'"))
             self.example.start(OLD)
             wait_for(lambda: self.said(event) == ["ok"])
+        with self.subTest("the database is restarted"):
+            self.pg.kill()
+            event = rig.accept(rig.plane_body("w"))
+            wait_for(lambda: any(value(h, "webhook-id") == event for h, _ in between.seen))
+            self.pg.restart()
+            wait_for(lambda: self.said(event) == ["ok"], timeout=30)
         with self.subTest("a changed request"):
             count = len(between.seen)
             between.rule = lambda h, b: between.forward(h, b + b" ")

@@ -145,6 +145,9 @@ class PostgresStore extends SQLStore {
   async transaction(work) {
     const client = await this.pool.connect();
     let broken;
+    // A connection that breaks while `work` does something else; its next query fails.
+    const breaks = (error) => { broken = error; };
+    client.on?.('error', breaks);
     try {
       await client.query('BEGIN');
       const result = await work(client);
@@ -154,6 +157,7 @@ class PostgresStore extends SQLStore {
       await client.query('ROLLBACK').catch((why) => { broken = why; });
       throw error;
     } finally {
+      client.off?.('error', breaks);
       client.release(broken); // the pool drops a connection that cannot roll back
     }
   }
