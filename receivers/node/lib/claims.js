@@ -119,7 +119,7 @@ class MemoryStore extends ClaimStore {
     return found.sort((a, b) => a.since - b.since || a.number - b.number);
   }
 
-  /* Of what is in order of arrival, looks only at the beginning. */
+  /* Entries are in order of arrival, so it ends at the first one that is young enough. */
   async forget(beforeS) {
     for (const id of oldest(this.ids, (at) => at < beforeS)) this.ids.delete(id);
     for (const all of this.spaces.values())

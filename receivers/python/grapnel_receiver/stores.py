@@ -153,7 +153,7 @@ class MemoryStore(_ClaimStore):
             space.missing.setdefault(previous, now_s)
 
     def _drop(self, before_s: int) -> None:
-        """Of what is in order of arrival, looks only at the beginning."""
+        """Entries are in order of arrival, so it ends at the first one that is young enough."""
         for event_id in _oldest(self._ids.items(), before_s):
             del self._ids[event_id]
         for space in self._spaces.values():
