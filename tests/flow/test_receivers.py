@@ -18,12 +18,15 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 import redis_server
 from between import Between, value
 from postgres import Postgres, prepare, programs
-from rig import ROOT, Process, RigTest, main, wait_for
+from rig import BUILD, ROOT, Process, RigTest, main, wait_for
 
 RECEIVERS = ROOT / "receivers"
 PYTHON = "/usr/bin/python3"
 NODE = shutil.which("node") or shutil.which("nodejs")
 UNPACKED = ROOT / "build" / "debian" / "usr"  # by tools/deps test
+GO = "/usr/lib/go/bin/go"  # Debian's: it has a compiled standard library
+GOCODE = next((p for p in (UNPACKED / "share/gocode", pathlib.Path("/usr/share/gocode"))
+               if (p / "src/github.com/lib/pq").exists()), None)
 NODE_ENV = {"NODE_PATH": ":".join(map(str, [
     UNPACKED / "share/nodejs", *UNPACKED.glob("lib/*/nodejs"), "/usr/share/nodejs"]))}
 OLD = "whsec_" + base64.b64encode(b"the secret on its way out").decode()
@@ -271,6 +274,41 @@ class Node(Behind):
         (folder / "node_modules").mkdir()
         (folder / "node_modules" / "grapnel-receiver").symlink_to(self.FOLDER)
         return [NODE, str(folder / "app.js")]
+
+
+def go_env(folder):
+    """Without modules: Debian's libraries, and ours under its name."""
+    place = folder / "go/src/grapnel"
+    place.mkdir(parents=True)
+    (place / "receiver").symlink_to(RECEIVERS / "go")
+    return {**os.environ, "GO111MODULE": "off", "GOTOOLCHAIN": "local", "GOFLAGS": "",
+            "GOCACHE": str(BUILD / "go-cache"), "GOPATH": f"{folder / 'go'}:{GOCODE}"}
+
+
+class Go(Behind):
+    def setUp(self):
+        if not programs() or not os.path.exists(GO) or not GOCODE:
+            self.skipTest("PostgreSQL, Go or lib/pq is not installed (tools/deps test)")
+
+    def env(self):
+        return {}
+
+    def command(self, folder, port):
+        [program] = re.findall(r"\n```go\n(.*?)\n```\n",
+                               (RECEIVERS / "go/README.md").read_text(), re.S)
+        (folder / "main.go").write_text(program.replace(":3000", f":{port}") + "\n")
+        self.passes([GO, "build", "-o", folder / "example", folder / "main.go"],
+                    cwd=folder, env=go_env(folder))
+        return [str(folder / "example")]
+
+
+@unittest.skipUnless(os.path.exists(GO) and GOCODE, "Go or lib/pq is not there (tools/deps test)")
+class GoLibrary(Servers):
+    def test_its_own_tests(self):
+        sqlite = (GOCODE / "src/github.com/mattn/go-sqlite3").exists()
+        self.passes([GO, "test", "-vet", "all", "-tags", "drivers libsqlite3" if sqlite else "", "."], cwd=RECEIVERS / "go",
+                    env={**go_env(self.temporary()), **self.servers()})
+        self.assertEqual((RECEIVERS / "go/LICENSE").read_text(), (ROOT / "LICENSE").read_text())
 
 
 class PythonLibrary(Servers):

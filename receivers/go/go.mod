@@ -1,0 +1,3 @@
+module grapnel/receiver
+
+go 1.19
