@@ -25,7 +25,8 @@ enum {
     RUN_PAGES_MAX = 200,
     WALK_PAGES_MAX = 5000,
     ASK_MAX = 500, /* events in one question */
-    ASK_AGAIN_MS = 50,
+    ASK_AGAIN_MS = 25,
+    REPLY_MS = 3000, /* until a question is asked again */
     /* until the sequencer has replied, and until every ingress has */
     ASKED_MOST_MS = 60 * 1000,
     LOOK_MS = 1000,
@@ -410,8 +411,10 @@ static void ask(struct reconciler *r, struct walk *w)
 /* Whether what the reply says is final: every ingress was read up to the first question. */
 static bool is_final(struct walk *w, const json_t *reply)
 {
-    if (w->clock < 0)
-        w->clock = json_integer_value(json_object_get(reply, "clock"));
+    int64_t clock = json_integer_value(json_object_get(reply, "clock"));
+
+    if (w->clock < 0 || clock < w->clock) /* the sequencer was restarted */
+        w->clock = clock;
     return json_integer_value(json_object_get(reply, "arrived")) >= w->clock;
 }
 
@@ -457,6 +460,8 @@ static int work_on_question(struct reconciler *r, struct walk *w)
     if (!w->asked && w->clock >= 0 && now_ms - w->asked_ms < ASK_AGAIN_MS &&
         !w->at)
         return ASK_AGAIN_MS;
+    if (w->asked && now_ms - w->asked_ms >= REPLY_MS)
+        zsock_destroy(&w->asked); /* the sequencer may have been killed */
     if (!w->asked)
         ask(r, w);
     if (!w->asked || !(zsock_events(w->asked) & ZMQ_POLLIN)) {

@@ -153,8 +153,8 @@ class Killed(ReconcileTest):
     def test_kill_9_at_any_time(self):
         provider = self.provider()
         rig = self.stripe(provider, limit=10, pause="5ms")
-        events = [provider.stripe_event(f"evt_{i:03}") for i in range(300)]
-        lost = set(random.Random(9).sample(range(300), 50))
+        events = [provider.stripe_event(f"evt_{i:03}") for i in range(150)]
+        lost = set(random.Random(9).sample(range(150), 30))
         for i, event in enumerate(events):
             if i not in lost:
                 self.send(rig, event)
@@ -162,10 +162,10 @@ class Killed(ReconcileTest):
         random_time = random.Random(9)
         for victim in ["reconcile", "sequencer", "reconcile", "reconcile"]:
             seen = len(provider.requests)
-            wait_for(lambda: len(provider.requests) > seen + random_time.randrange(12), 30, "requests")
+            wait_for(lambda: len(provider.requests) > seen + random_time.randrange(5), 30, "requests")
             rig.kill(victim)
             rig.start(victim)
-        wait_for(lambda: len(self.found(rig)) >= 50, 60, "50 events")
+        wait_for(lambda: len(self.found(rig)) >= 30, 60, "30 events")
         self.walks(rig, 1)
         self.assertEqual(set(self.found(rig)), {f"evt_{i:03}" for i in lost})
         self.assertEqual({k: len(v) for k, v in self.events(rig).items()}, {e["id"]: 1 for e in events})
