@@ -154,14 +154,15 @@ static bool open_archive(struct reading *r, const char *state_dir,
     return good;
 }
 
-/* "ingress.db", "ingress-2.db", "outbox.db" */
+/* "ingress.db", "ingress-2.db", "outbox.db", "reconcile.db" */
 static int is_archive(const struct dirent *e)
 {
     size_t n = strlen(e->d_name);
 
     return n > 3 && strcmp(e->d_name + n - 3, ".db") == 0 &&
            (strncmp(e->d_name, "ingress", 7) == 0 ||
-            strncmp(e->d_name, "outbox", 6) == 0);
+            strncmp(e->d_name, "outbox", 6) == 0 ||
+            strncmp(e->d_name, "reconcile", 9) == 0);
 }
 
 static bool open_archives(struct reading *r, const char *state_dir,

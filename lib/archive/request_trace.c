@@ -6,6 +6,7 @@
 #include "headers.h"
 #include "json_text.h"
 #include "mask.h"
+#include "published.h"
 #include "resend.h"
 #include "show_request.h"
 #include "wire.h"
@@ -24,14 +25,25 @@ static bool is_test(const struct archived *row)
            memcmp(value.p, agent, strlen(agent)) == 0;
 }
 
-/* The scheme; NULL: the sender is not configured any more, or a relay made the event. */
-static const char *verified_by(const struct settings *s, const char *source)
+/* It was taken from the list of its provider, which signs nothing there. */
+static bool is_reconciled(const struct archived *row)
 {
-    const struct source *of = settings_source(s, source);
+    struct bytes value;
 
+    return headers_get(row->headers, RECONCILED_HEADER, &value, NULL);
+}
+
+/* The scheme; NULL: the sender is not configured any more, or nothing was signed. */
+static const char *verified_by(const struct settings *s,
+                               const struct archived *row)
+{
+    const struct source *of = settings_source(s, row->source);
+
+    if (is_reconciled(row) || settings_relay(s, row->source))
+        return NULL;
     if (of)
         return settings_scheme_name(of->verify.scheme);
-    return settings_producer(s, source) ? "its bearer token" : NULL;
+    return settings_producer(s, row->source) ? "its bearer token" : NULL;
 }
 
 /* The sender, and by which scheme it was verified. */
@@ -40,12 +52,15 @@ static char *received_text(struct archive *a, const struct archived *row)
     const struct settings *s = a->daemon->settings;
     const struct source *source = settings_source(s, row->source);
     const struct relay *relay = settings_relay(s, row->source);
-    const char *by = verified_by(s, row->source);
+    const char *by = verified_by(s, row);
     bool producer = !source && settings_producer(s, row->source);
 
     if (relay)
         return gr_printf("made of row %s by relay %s (%lld bytes)", row->remote,
                          row->source, (long long)row->body_bytes);
+    if (is_reconciled(row))
+        return gr_printf("taken from %s by source %s (%lld bytes), not signed",
+                         row->remote, row->source, (long long)row->body_bytes);
     return gr_printf(
         "%sreceived from %s by %s %s (%lld bytes), verified by %s, %s %lld",
         is_test(row) ? "a test of the console, " : "", row->remote,
@@ -86,7 +101,7 @@ json_t *trace_event(void *self, json_t *args, char why[200])
         row.source, "received_at", json_time(row.received_ms), "remote",
         row.remote, "body_bytes", (json_int_t)row.body_bytes, "handed_on",
         handed_on, "secret", (json_int_t)row.secret, "verified_by",
-        json_text_of(verified_by(a->daemon->settings, row.source)), "headers",
+        json_text_of(verified_by(a->daemon->settings, &row)), "headers",
         mask_json(a->daemon->settings, row.source, row.headers), "timeline",
         timeline);
     archive_found_done(&a->store);

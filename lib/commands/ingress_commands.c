@@ -19,10 +19,12 @@ static const struct value request_trace_reply[] = {
     INTEGER("body_bytes", "the size of its body"),
     BOOL("handed_on", "whether the sequencer has it"),
     INTEGER("secret", "which of the source's secrets signed it, from 0"),
-    TEXT("verified_by",
-         "how it was verified, by the present configuration of its source; "
-         "null: that is no longer configured, or a relay made the event",
-         .flags = VALUE_NULL),
+    TEXT(
+        "verified_by",
+        "how it was verified, by the present configuration of its source; "
+        "null: that is no longer configured, a relay made the event, or it was "
+        "taken from the list of its provider",
+        .flags = VALUE_NULL),
     LIST("headers", &value_header, "without secrets"),
     LIST("timeline", &timeline_step, "the steps that ingress knows"),
     {0}};

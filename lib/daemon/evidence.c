@@ -256,8 +256,9 @@ void evidence_take_trace(struct evidence *e, const json_t *reply)
         json_decref(e->verification);
         e->verification = json_object();
         for (i = 0; i < COUNT_OF(keys); i++)
-            json_object_set(e->verification, keys[i],
-                            json_object_get(reply, keys[i]));
+            if (json_is_string(by) || strcmp(keys[i], "secret") != 0)
+                json_object_set(e->verification, keys[i],
+                                json_object_get(reply, keys[i]));
     }
     json_array_foreach(json_object_get(reply, "attempts"), i, attempt)
     {

@@ -104,6 +104,12 @@ class Found(ReconcileTest):
         self.assertIn("done, reconciled", rig.cli_text("events", "--source", "stripe", "--limit", "1000").stdout)
         self.assertEqual(rig.receiver.wait(event)[0].json(), next(e for e in events if e["id"] == one))
         self.assertIn("an event that its provider lists never arrived", rig["reconcile"].log())
+        # It has no signature, and nothing says that one was verified.
+        self.assertIsNone(rig.ask("reconcile", "trace", id=event)["verified_by"])
+        self.assertIn("stripe (", json.dumps(trace["timeline"]))
+        self.assertIn("not signed", json.dumps(trace["timeline"]))
+        document, code = rig.cli("check", "--against", "1h")
+        self.assertEqual((code, document["judged"], document["differences"]), (0, 1000, []))
         # The original arrives after all: a duplicate.
         original = next(e for e in events if e["id"] == one)
         self.assertEqual(rig.wait_status(self.send(rig, original), "duplicate")["duplicate_of"], event)
