@@ -79,6 +79,7 @@ int run_rejects_show(struct ctl *c);
 int run_rejects_explain(struct ctl *c);
 int run_retry_plan(struct ctl *c);
 int run_endpoints_test(struct ctl *c);
+int run_drill(struct ctl *c);
 int run_metrics(struct ctl *c);
 int run_top(struct ctl *c);
 int run_verify(struct ctl *c);

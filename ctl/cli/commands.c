@@ -351,6 +351,29 @@ const struct command ctl_commands[] = {
         .run = run_endpoints_test,
     },
     {
+        .name = "drill",
+        .args = "ENDPOINT",
+        .min = 1,
+        .max = 1,
+        .summary = "test a receiver: duplicates, forged requests, order, size",
+        .help = "A deliverer sends about twenty requests with the endpoint's "
+                "configuration, as `endpoints\ntest` does, and the statuses "
+                "and times of the responses say what the receiver does "
+                "wrong.\nThe events have a series and the workspace "
+                "`grapnel-drill` of their own, the type\ngrapnel.drill and the "
+                "header grapnel-drill, and are not stored here. docs/"
+                "RECEIVING.md\nexplains each step. Exits 1 if it finds a "
+                "defect.",
+        .examples = "  grapnel drill crm\n"
+                    "  grapnel drill crm --type invoice.paid --body paid.json\n"
+                    "  grapnel drill crm --json | jq '.defects'\n",
+        .options =
+            {{"--type", "T", "the type of its events (grapnel.drill)"},
+             {"--body", "FILE",
+              "the body of its events, a JSON object of at most 16 KiB"}},
+        .run = run_drill,
+    },
+    {
         .name = "endpoints create",
         .args = "[URL]",
         .max = 1,

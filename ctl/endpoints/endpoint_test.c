@@ -1,5 +1,6 @@
 /* endpoint_test: `grapnel endpoints test`: has a deliverer send a signed test event to an
  * endpoint, and prints the request and the response. */
+#include "endpoint_test.h"
 #include "ask.h"
 #include "conf.h"
 #include "endpoint_config.h"
@@ -14,6 +15,42 @@
 /* Added to the timeout of the attempt. */
 enum { MARGIN_MS = 10 * 1000 };
 
+json_t *endpoint_test_args(const struct endpoint_settings *e, json_t *drill)
+{
+    struct buf raw;
+    json_t *args;
+    char *text;
+
+    buf_init(&raw, ENDPOINT_CONFIG_MAX_BYTES);
+    endpoint_config_encode(e, 0, &raw);
+    text = gr_alloc(raw.len * 4 / 3 + 8);
+    EVP_EncodeBlock((unsigned char *)text, (unsigned char *)raw.data,
+                    (int)raw.len);
+    args = json_pack("{s:s,s:o}", "config", text, "endpoint",
+                     json_text_of(e->name));
+    if (drill)
+        json_object_set_new(args, "drill", drill);
+    OPENSSL_cleanse(text, strlen(text));
+    OPENSSL_cleanse(raw.data, raw.len);
+    free(text);
+    buf_fini(&raw);
+    return args;
+}
+
+void endpoint_test_wipe(json_t *args)
+{
+    const char *text = json_string_value(json_object_get(args, "config"));
+
+    if (text)
+        OPENSSL_cleanse((void *)(uintptr_t)text, strlen(text));
+    json_decref(args);
+}
+
+int endpoint_test_ms(const struct endpoint_settings *e)
+{
+    return (int)settings_timeout_ms(e, e->policy) + MARGIN_MS;
+}
+
 /* Asks the first deliverer that responds. NULL: the reason was printed, and *code is the exit
  * code. */
 static json_t *ask_one(struct ctl *c, const struct endpoint_settings *e,
@@ -22,30 +59,15 @@ static json_t *ask_one(struct ctl *c, const struct endpoint_settings *e,
     struct processes p;
     char why[200] = "";
     bool unreachable = true;
-    json_t *args, *reply = NULL;
-    struct buf raw;
-    char *text;
+    json_t *args = endpoint_test_args(e, NULL), *reply = NULL;
 
-    /* The configuration contains secrets, which are wiped from this process. */
-    buf_init(&raw, ENDPOINT_CONFIG_MAX_BYTES);
-    endpoint_config_encode(e, 0, &raw);
-    text = gr_alloc(raw.len * 4 / 3 + 8);
-    EVP_EncodeBlock((unsigned char *)text, (unsigned char *)raw.data,
-                    (int)raw.len);
-    args = json_pack("{s:s,s:o}", "config", text, "endpoint",
-                     json_text_of(e->name));
-    OPENSSL_cleanse(text, strlen(text));
-    OPENSSL_cleanse(raw.data, raw.len);
-    free(text);
-    buf_fini(&raw);
     processes_find(c, &p);
     for (size_t i = 0; i < p.count && unreachable; i++)
         if (process_is(p.names[i], "deliverer"))
             reply = ask(c, p.names[i], "test", json_incref(args),
-                        (int)settings_timeout_ms(e, e->policy) + MARGIN_MS,
-                        &unreachable, why);
+                        endpoint_test_ms(e), &unreachable, why);
     processes_fini(&p);
-    json_decref(args);
+    endpoint_test_wipe(args);
     if (!reply)
         *code = unreachable ? complain_away(c, "deliverer", why)
                             : complain(EXIT_REFUSED, "refused: %s", why);
@@ -153,19 +175,27 @@ static struct endpoint_settings *of_sequencer(struct ctl *c, const char *name,
     return e;
 }
 
+const struct endpoint_settings *
+tested_endpoint(struct ctl *c, const char *name,
+                struct endpoint_settings **managed, int *code)
+{
+    *managed = NULL;
+    *code = EXIT_REFUSED;
+    if (endpoint_id_valid(name))
+        return *managed = of_sequencer(c, name, code);
+    return of_file(c, name);
+}
+
 int run_endpoints_test(struct ctl *c)
 {
     const char *name = c->parsed.args[0];
-    struct endpoint_settings *managed = NULL;
-    const struct endpoint_settings *e;
-    int code = EXIT_REFUSED;
+    struct endpoint_settings *managed;
+    int code;
+    const struct endpoint_settings *e = tested_endpoint(c, name, &managed,
+                                                        &code);
     json_t *reply;
     bool delivered;
 
-    if (endpoint_id_valid(name))
-        e = managed = of_sequencer(c, name, &code);
-    else
-        e = of_file(c, name);
     reply = e ? ask_one(c, e, &code) : NULL;
     endpoint_document_free(managed);
     if (!reply)

@@ -34,6 +34,9 @@ struct task {
     enum task_state state;
     bool due_queue; /* which of the endpoint's two queues it is in */
     bool test; /* no delivery, but `grapnel endpoints test` (endpoint_test.h) */
+    /* Of a test that is a drill: how much later than now it says that it was signed; and the rate
+     * at which its body is sent, 0: at once. */
+    int64_t signed_offset_ms, bytes_per_s;
     bool pulled;    /* tried before its time, because its endpoint recovered */
     uint64_t probe; /* IN_FLIGHT: the breaker's number for it; 0 */
     bool quarantined; /* only quarantine_next() may begin it */

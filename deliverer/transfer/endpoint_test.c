@@ -6,6 +6,7 @@
 #include "delivery_trace.h"
 #include "headers.h"
 #include "json_text.h"
+#include "request.h"
 #include "ulid.h"
 #include "wire.h"
 #include <openssl/evp.h>
@@ -14,7 +15,9 @@
 
 static const char type[] = "grapnel.test";
 
-/* ---- ask ---- */
+enum { SHOWN_BYTES = 16 * 1024 }; /* of a body, in the reply */
+
+/* ---- the configuration ---- */
 
 /* NULL: it is not base64. The caller frees it. */
 static unsigned char *decode(const char *text, size_t *bytes)
@@ -62,6 +65,8 @@ static struct endpoint_config *config_of(const char *text, char why[200])
     return config;
 }
 
+/* ---- the event ---- */
+
 static char *body_of(const char *id, int64_t now_ms)
 {
     char at[RFC3339_BYTES], *text;
@@ -77,21 +82,75 @@ static char *body_of(const char *id, int64_t now_ms)
     return text;
 }
 
+static const char *text_in(const json_t *drill, const char *key)
+{
+    return json_string_value(json_object_get(drill, key));
+}
+
+static int64_t number_in(const json_t *drill, const char *key)
+{
+    return json_integer_value(json_object_get(drill, key));
+}
+
+/* The caller frees it. NULL: the given body is not a JSON object. */
+static char *drill_body(const json_t *drill, int64_t now_ms)
+{
+    const char *given = text_in(drill, "body");
+    size_t padding = (size_t)number_in(drill, "padding");
+    char at[RFC3339_BYTES], *text, *pad;
+    json_t *doc;
+
+    rfc3339(at, now_ms);
+    doc = given ? json_loads(given, 0, NULL)
+                : json_pack("{s:s,s:s,s:s,s:s,s:{s:s,s:s}}", "id",
+                            text_in(drill, "event_id"), "type",
+                            text_in(drill, "type"), "workspace",
+                            text_in(drill, "workspace"), "timestamp", at,
+                            "data", "message",
+                            "A drill of this endpoint, started by an operator. "
+                            "Nothing has happened.",
+                            "step", text_in(drill, "step"));
+    if (!json_is_object(doc)) {
+        json_decref(doc);
+        return NULL;
+    }
+    if (padding) {
+        pad = gr_alloc(padding + 1);
+        memset(pad, 'x', padding);
+        json_object_set_new(doc, "padding", json_string(pad));
+        free(pad);
+    }
+    text = json_dumps(doc, JSON_COMPACT);
+    json_decref(doc);
+    return text;
+}
+
+static struct task *task_from(const struct wire_task *w)
+{
+    struct buf message;
+    struct task *t;
+
+    buf_init(&message, MESSAGE_MAX_BYTES);
+    wire_put_task(&message, w);
+    t = task_new((struct bytes){message.data, message.len});
+    t->test = true;
+    buf_fini(&message);
+    return t;
+}
+
 static struct task *task_of(int64_t now_ms)
 {
     struct ulid ulid = {0};
     char number[ULID_BYTES + 1], *id, *body;
-    struct buf headers, message;
+    struct buf headers;
     struct task *t;
 
     ulid_next(&ulid, now_ms, number);
     id = gr_printf("evt_%s", number);
     body = body_of(id, now_ms);
     buf_init(&headers, 256);
-    buf_init(&message, TEXT_MAX_BYTES);
     headers_put(&headers, "content-type", wire_text("application/json"));
-    wire_put_task(&message,
-                  &(struct wire_task){.grant = 1, /* any: a task needs one */
+    t = task_from(&(struct wire_task){.grant = 1, /* any: a task needs one */
                                       .endpoint = wire_text("test"),
                                       .event_id = wire_text(id),
                                       .source = wire_text("grapnel"),
@@ -100,14 +159,50 @@ static struct task *task_of(int64_t now_ms)
                                       .received_ms = now_ms,
                                       .headers = {headers.data, headers.len},
                                       .body = wire_text(body)});
-    t = task_new((struct bytes){message.data, message.len});
-    t->test = true;
     buf_fini(&headers);
-    buf_fini(&message);
     free(body);
     free(id);
     return t;
 }
+
+/* An event as the drill wants it. NULL: its body is not a JSON object. */
+static struct task *task_of_drill(const json_t *drill, int64_t now_ms)
+{
+    const char *step = text_in(drill, "step");
+    int64_t attempt = number_in(drill, "attempt");
+    char *body = drill_body(drill, now_ms);
+    struct buf headers;
+    struct task *t;
+
+    if (!body)
+        return NULL;
+    buf_init(&headers, 256);
+    headers_put(&headers, "content-type", wire_text("application/json"));
+    if (*step)
+        headers_put(&headers, DRILL_STEP, wire_text(step));
+    t = task_from(&(struct wire_task){
+        .grant = 1,
+        .endpoint = wire_text("test"),
+        .event_id = wire_text(text_in(drill, "event_id")),
+        .source = wire_text("grapnel"),
+        .type = wire_text(text_in(drill, "type")),
+        .workspace = wire_text(text_in(drill, "workspace")),
+        .received_ms = now_ms,
+        .series = (uint64_t)number_in(drill, "series"),
+        .sequence = (uint64_t)number_in(drill, "sequence"),
+        .previous = (uint64_t)number_in(drill, "previous"),
+        .replay = json_is_true(json_object_get(drill, "replay")),
+        .headers = {headers.data, headers.len},
+        .body = wire_text(body)});
+    t->attempts = attempt ? (uint64_t)attempt - 1 : 0;
+    t->signed_offset_ms = number_in(drill, "signed_offset_ms");
+    t->bytes_per_s = number_in(drill, "bytes_per_s");
+    buf_fini(&headers);
+    free(body);
+    return t;
+}
+
+/* ---- ask ---- */
 
 static struct endpoint_test *free_place(struct deliverer *d)
 {
@@ -121,6 +216,7 @@ json_t *endpoint_test_ask(void *self, json_t *args, char why[200])
 {
     struct deliverer *d = self;
     const char *text = json_string_value(json_object_get(args, "config"));
+    const json_t *drill = json_object_get(args, "drill");
     struct endpoint_test *test = free_place(d);
 
     if (!test) {
@@ -136,7 +232,15 @@ json_t *endpoint_test_ask(void *self, json_t *args, char why[200])
     test->config = config_of(text, why);
     if (!test->config)
         return NULL;
-    test->task = task_of(d->daemon.loop.now_ms);
+    test->task = drill ? task_of_drill(drill, d->daemon.loop.now_ms)
+                       : task_of(d->daemon.loop.now_ms);
+    if (!test->task) {
+        endpoint_config_drop(test->config);
+        test->config = NULL;
+        control_fail(why, CONTROL_INVALID,
+                     "args.drill.body: it is not a JSON object");
+        return NULL;
+    }
     return control_hold(d->daemon.control, &test->held);
 }
 
@@ -162,13 +266,16 @@ void endpoint_test_after_commit(struct deliverer *d)
 static json_t *request_json(const struct transfer *f)
 {
     const struct endpoint_config *c = f->config;
+    struct bytes body = f->task->w.body;
 
+    if (body.n > SHOWN_BYTES)
+        body.n = SHOWN_BYTES;
     return json_pack(
         "{s:s,s:o,s:o,s:o}", "method", c->put ? "PUT" : "POST", "url",
         json_text_of(c->settings.url), "headers",
         request_headers_json(&f->request,
                              (struct bytes){c->headers, c->headers_bytes}),
-        "body", json_text(f->task->w.body));
+        "body", json_text(body));
 }
 
 static json_t *exchange_json(const struct deliverer *d,

@@ -2,6 +2,9 @@
  * responds with the request and the response. It is not a delivery: it has no grant and no
  * row, is in no window, and a crash forgets it.
  *
+ * With `drill`, the event is as that says (`grapnel drill`, ctl/endpoints/drill.h): its id, numbers,
+ * time of signature and size. What the receiver does wrong is judged by the command line.
+ *
  * The command brings the configuration, so that an endpoint can be tested before it is
  * enabled, while it is paused, or before a reload. Everyone who can send the command can also
  * read the configuration's file: the socket is in run_dir (0700). The turn calls the other

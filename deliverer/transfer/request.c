@@ -128,6 +128,8 @@ static void put_packed(struct outgoing_request *r, const struct wire_task *t,
     size_t at = 0;
 
     while (headers_next(packed, &at, &n, &value)) {
+        if (n.n && *(const char *)n.p == ':') /* not a header (headers.h) */
+            continue;
         wire_copy(name, sizeof name, n);
         if (n.n >= sizeof name || !headers_name_valid(name)) {
             wire_copy(id, sizeof id, t->event_id);
@@ -160,7 +162,7 @@ static void put_ours(struct outgoing_request *r, const struct wire_task *t,
                      uint64_t attempt)
 {
     char time[RFC3339_BYTES];
-    struct bytes hops;
+    struct bytes hops, drill;
 
     if (!headers_get(t->headers, HOPS_HEADER, &hops, NULL))
         hops = wire_text("1"); /* a test, or a task of an earlier version */
@@ -168,6 +170,8 @@ static void put_ours(struct outgoing_request *r, const struct wire_task *t,
     put_number(r, t, "grapnel-attempt", attempt);
     if (t->clock.n)
         put(r, t, "grapnel-clock", t->clock);
+    if (headers_get(t->headers, DRILL_STEP, &drill, NULL))
+        put(r, t, "grapnel-drill", drill);
     if (t->gap.n)
         put(r, t, "grapnel-gap", t->gap);
     put(r, t, HOPS_HEADER, hops);

@@ -14,6 +14,10 @@
 #include <curl/curl.h>
 #include <jansson.h>
 
+/* In the packed headers of a task that is part of a drill (endpoint_test.h): the value of
+ * `grapnel-drill`. No event has it. */
+#define DRILL_STEP ":drill"
+
 struct outgoing_request {
     struct buf text;    /* the lines, each ended with 0 */
     struct buf covered; /* what grapnel-signature was made over (sign.h) */

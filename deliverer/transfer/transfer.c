@@ -268,7 +268,9 @@ void transfer_prepare(struct transfer *f)
     curl_easy_setopt(e, CURLOPT_NOPROGRESS, 1L); /* on_raw() sets it */
     curl_easy_setopt(e, CURLOPT_POSTFIELDS, (const char *)t->w.body.p);
     curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->w.body.n);
-    f->signed_ms = system_ms();
+    curl_easy_setopt(e, CURLOPT_MAX_SEND_SPEED_LARGE,
+                     (curl_off_t)t->bytes_per_s);
+    f->signed_ms = system_ms() + t->signed_offset_ms;
     curl_easy_setopt(
         e, CURLOPT_HTTPHEADER,
         request_headers(&f->request, &t->w,

@@ -134,10 +134,41 @@ const struct command_spec command_recent_attempts = {
 
 /* ---- test ---- */
 
+static const struct value drill_fields[] = {
+    TEXT("step", "the value of the header `grapnel-drill`; empty: without it",
+         .flags = VALUE_REQUIRED, .max = 40),
+    TEXT("event_id", "its id", .min = EVENT_ID_BYTES, .max = EVENT_ID_BYTES,
+         .flags = VALUE_REQUIRED),
+    TEXT("type", "its type", .min = 1, .max = 200, .flags = VALUE_REQUIRED),
+    TEXT("workspace", "its workspace", .min = 1, .max = 200,
+         .flags = VALUE_REQUIRED),
+    INTEGER("series", "the header `grapnel-series`", .min = 1, .max = INT64_MAX,
+            .flags = VALUE_REQUIRED),
+    INTEGER("sequence", "the header `grapnel-sequence`", .min = 1,
+            .max = INT32_MAX, .flags = VALUE_REQUIRED),
+    INTEGER("previous", "the header `grapnel-previous`", .max = INT32_MAX),
+    INTEGER("attempt", "the header `grapnel-attempt`", .min = 1, .max = 100,
+            .otherwise = 1),
+    BOOL("replay", "true: with the header `grapnel-replay`"),
+    INTEGER("signed_offset_ms",
+            "it is signed with a time that is later by this", .min = -86400000,
+            .max = 86400000),
+    TEXT("body",
+         "its body, a JSON object; without it, one that says what it "
+         "is",
+         .max = 16 * 1024),
+    INTEGER("padding", "the body is longer by this many bytes",
+            .max = 1024 * 1024),
+    INTEGER("bytes_per_s", "the body is sent at this rate; 0: at once",
+            .max = INT32_MAX),
+    {0}};
 static const struct value test_args[] = {
     BASE64("config", "an endpoint_config (WIRE.md)",
            .flags = VALUE_REQUIRED | VALUE_SECRET),
     TEXT("endpoint", "its name, for the audit row"),
+    OBJECT("drill", drill_fields,
+           "what the request is to be; without it, the usual test. "
+           "`grapnel drill` sends it"),
     {0}};
 static const char *const verdicts[] = {"delivered", "retried", "dead",
                                        "our_fault", NULL};
@@ -148,7 +179,7 @@ static const struct value test_request_fields[] = {
     TEXT("method", "POST or PUT"),
     TEXT("url", "the URL"),
     LIST("headers", &header, "in the order in which they were sent"),
-    TEXT("body", "the body"),
+    TEXT("body", "the first 16 KiB of the body"),
     {0}};
 const struct value test_fields[] = {
     TEXT("event_id", "the id of the test event"),
