@@ -396,7 +396,7 @@
     M(50, OUTCOME, outcome, 1)
 
 #define WIRE_RECORDS(M)                        \
-    M(64, ENDPOINT_CONFIG, endpoint_config, 3) \
+    M(64, ENDPOINT_CONFIG, endpoint_config, 4) \
     M(65, RETRY_POLICY, retry_policy, 1)
 
 /* Values of result.outcome; they never change. */

@@ -44,7 +44,8 @@ CREATE TABLE events (
   sum             INTEGER,            -- checksum (db_sums.h); NULL: made before there were any
   subscriber      INTEGER,            -- the row of the process in `subscribers` that is told what becomes
                                       -- of it; NULL: none is
-  ordering_key    TEXT                -- a producer's, for its lane in its workspace; NULL: it has none
+  ordering_key    TEXT,               -- a producer's, for its lane in its workspace; NULL: it has none
+  traceparent     TEXT                -- that of its request (trace_context.h); NULL: it had no valid one
 ) STRICT;
 -- Ids are made from time, so this index grows at its end.
 CREATE UNIQUE INDEX events_id ON events(id);

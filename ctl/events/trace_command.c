@@ -166,7 +166,8 @@ static void print_head(struct ctl *c, const json_t *e)
     const char *reason = text_of(e, "reason"), *number = text_of(e, "sequence");
     const char *of = text_of(e, "duplicate_of"),
                *request = text_of(e, "request"),
-               *key = text_of(e, "ordering_key");
+               *key = text_of(e, "ordering_key"),
+               *trace = text_of(e, "trace_id");
     char *names = provider_names(e);
 
     printf("%s%s%s  %s\n", colour_on(BOLD, c->colour), text_of(e, "id"),
@@ -178,6 +179,9 @@ static void print_head(struct ctl *c, const json_t *e)
     if (*key)
         printf("  ordering   key %s\n", key);
     printf("  received   %s %s\n", time_of(e, "received_at"), when_zone());
+    if (*trace)
+        printf("  trace      %s%s\n", trace,
+               *text_of(e, "traceparent") ? ", of its request" : "");
     if (*request)
         printf("  request    %s, which contained several events\n", request);
     printf("  status     %s%s%s%s%s\n", text_of(e, "status"),

@@ -145,9 +145,9 @@ static json_t *delivery_json(const struct endpoint_config *c,
     json_t *out;
 
     request_init(&request);
-    (void)request_headers(&request, w,
-                          (struct bytes){c->headers, c->headers_bytes},
-                          &c->signer, attempt, at_ms);
+    (void)request_headers(
+        &request, w, (struct bytes){c->headers, c->headers_bytes}, &c->signer,
+        c->settings.trace_context != TRACE_HEADERS_NONE, attempt, at_ms);
     out = json_pack(
         "{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:o,s:o,s:o}", "event_id",
         t->event_id, "type", json_text(w->type), "workspace",

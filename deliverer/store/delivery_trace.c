@@ -5,6 +5,7 @@
 #include "json_text.h"
 #include "outcome.h"
 #include "sent.h"
+#include "trace_context.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,12 +74,16 @@ json_t *delivery_trace_response(struct bytes headers, struct bytes body,
 static void add_attempt(void *self, const struct attempt_row *row)
 {
     struct delivery_trace *t = self;
+    char span[SPAN_ID_CHARS + 1];
 
     if (!row->attempt_id)
         return; /* no request was made */
+    trace_attempt_span(span, wire_text(row->event_id), wire_text(row->endpoint),
+                       row->attempts);
     json_array_append_new(
         t->attempts,
-        json_pack("{s:o,s:I,s:o,s:o,s:o,s:I,s:s,s:o,s:o,s:s,s:i,s:o,s:o,s:o}",
+        json_pack("{s:o,s:I,s:o,s:o,s:o,s:I,s:s,s:o,s:o,s:s,s:i,s:o,s:o,s:o,"
+                  "s:s}",
                   "endpoint", json_text_of(row->endpoint), "n",
                   (json_int_t)row->attempts, "at", json_time(row->at_ms),
                   "http_status", json_number_or_null(row->http_status), "error",
@@ -93,7 +98,8 @@ static void add_attempt(void *self, const struct attempt_row *row)
                                      : templates_find(t->d, row->template)),
                   "timings", delivery_trace_timings(&row->timings), "response",
                   delivery_trace_response(row->headers, row->response,
-                                          row->http_version)));
+                                          row->http_version),
+                  "span_id", span));
 }
 
 static void put_waiting(struct delivery_trace *t, const struct grant *g,

@@ -6,6 +6,7 @@
 #include "hops.h"
 #include "json_text.h"
 #include "log.h"
+#include "trace_context.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,9 +120,10 @@ static bool reserved(const char *name)
     return strncasecmp(name, "grapnel-", 8) == 0;
 }
 
-/* Headers of the endpoint or the event, packed. Those also in `except` are skipped. */
+/* Headers of the endpoint or the event, packed. Those also in `except` are skipped, and those of
+ * put_trace() if it adds them. */
 static void put_packed(struct outgoing_request *r, const struct wire_task *t,
-                       struct bytes packed, struct bytes except)
+                       struct bytes packed, struct bytes except, bool traced)
 {
     char name[256], id[EVENT_ID_BYTES + 1];
     struct bytes n, value, other;
@@ -136,7 +138,9 @@ static void put_packed(struct outgoing_request *r, const struct wire_task *t,
             log_warn(id, "a header with an invalid name is not sent");
             continue;
         }
-        if (reserved(name) || headers_get(except, name, &other, NULL))
+        if (reserved(name) || headers_get(except, name, &other, NULL) ||
+            (traced && (strcasecmp(name, TRACEPARENT_HEADER) == 0 ||
+                        strcasecmp(name, TRACESTATE_HEADER) == 0)))
             continue;
         put(r, t, name, value);
     }
@@ -254,13 +258,28 @@ static bool has(struct bytes own, struct bytes others, const char *name)
            headers_get(others, name, &value, NULL);
 }
 
+/* The trace of the event, with a span of this attempt. */
+static void put_trace(struct outgoing_request *r, const struct wire_task *t,
+                      uint64_t attempt)
+{
+    char text[TRACEPARENT_CHARS + 1];
+    struct bytes came, state;
+
+    if (!headers_get(t->headers, TRACEPARENT_HEADER, &came, NULL))
+        came = (struct bytes){"", 0};
+    traceparent_of_attempt(text, came, t->event_id, t->endpoint, attempt);
+    put_text(r, t, TRACEPARENT_HEADER, text);
+    if (headers_get(t->headers, TRACESTATE_HEADER, &state, NULL))
+        put(r, t, TRACESTATE_HEADER, state);
+}
+
 /* All of Grapnel's lines are one node. libcurl sends a node unchanged, but compares the name of
  * each node with a dozen names that it handles itself: a tenth of a request's time, and none of
  * Grapnel's names is among them. put() refuses values with a line break, so that strangers
  * cannot add lines. */
 static void put_joined(struct outgoing_request *r, const struct wire_task *t,
                        struct bytes own, const struct signer *signer,
-                       uint64_t attempt, int64_t now_ms)
+                       bool traced, uint64_t attempt, int64_t now_ms)
 {
     size_t ours;
 
@@ -269,6 +288,8 @@ static void put_joined(struct outgoing_request *r, const struct wire_task *t,
     r->joining = true;
     if (!has(own, t->headers, "user-agent"))
         put_text(r, t, "User-Agent", "Grapnel/" GRAPNEL_VERSION);
+    if (traced)
+        put_trace(r, t, attempt);
     put_signature(r, t, signer, now_ms / SECOND_MS);
     ours = r->text.len;
     put_ours(r, t, attempt);
@@ -279,13 +300,17 @@ static void put_joined(struct outgoing_request *r, const struct wire_task *t,
 
 struct curl_slist *request_headers(struct outgoing_request *r,
                                    const struct wire_task *t, struct bytes own,
-                                   const struct signer *signer,
+                                   const struct signer *signer, bool traced,
                                    uint64_t attempt, int64_t now_ms)
 {
+    struct bytes value;
+    /* A tracestate belongs to the traceparent that it came with. */
+    bool ours = traced && !headers_get(own, TRACEPARENT_HEADER, &value, NULL);
+
     buf_reset(&r->text);
     r->count = 0;
-    put_packed(r, t, own, (struct bytes){0});
-    put_packed(r, t, t->headers, own);
+    put_packed(r, t, own, (struct bytes){0}, ours);
+    put_packed(r, t, t->headers, own, traced);
     if (!has(own, t->headers,
              "content-type")) { /* libcurl's default is a form */
         begin_line(r);
@@ -295,7 +320,7 @@ struct curl_slist *request_headers(struct outgoing_request *r,
     begin_line(r);
     buf_puts(&r->text, "expect:"); /* no waiting for a 100 */
     end_line(r);
-    put_joined(r, t, own, signer, attempt, now_ms);
+    put_joined(r, t, own, signer, ours, attempt, now_ms);
     assert(!r->text.failed && !r->covered.failed);
     /* Only now: the text may have moved while it grew. */
     for (size_t i = 0; i < r->count; i++) {

@@ -31,10 +31,11 @@ void request_init(struct outgoing_request *r);
 void request_fini(struct outgoing_request *r);
 
 /* Build them for attempt number `attempt` (from 1) at `now_ms`. `own` are the
- * endpoint's headers, packed. Returns the list, which belongs to `r`. */
+ * endpoint's headers, packed. `traced`: with a traceparent of this attempt, unless `own` has one.
+ * Returns the list, which belongs to `r`. */
 struct curl_slist *request_headers(struct outgoing_request *r,
                                    const struct wire_task *t, struct bytes own,
-                                   const struct signer *signer,
+                                   const struct signer *signer, bool traced,
                                    uint64_t attempt, int64_t now_ms);
 
 /* The same list as JSON: [[name, value]…]. Values of the headers in `hidden`, packed, are not

@@ -273,9 +273,10 @@ void transfer_prepare(struct transfer *f)
     f->signed_ms = system_ms() + t->signed_offset_ms;
     curl_easy_setopt(
         e, CURLOPT_HTTPHEADER,
-        request_headers(&f->request, &t->w,
-                        (struct bytes){c->headers, c->headers_bytes},
-                        &c->signer, t->attempts + 1, f->signed_ms));
+        request_headers(
+            &f->request, &t->w, (struct bytes){c->headers, c->headers_bytes},
+            &c->signer, c->settings.trace_context != TRACE_HEADERS_NONE,
+            t->attempts + 1, f->signed_ms));
 }
 
 void transfer_stood_still(struct transfer *f)

@@ -78,6 +78,8 @@ const struct value made_attempt_fields[] = {
            .flags = VALUE_NULL),
     FIELD_TIMINGS,
     FIELD_RESPONSE,
+    TEXT("span_id", "its span in the event's trace, which its `traceparent` "
+                    "names"),
     {0}};
 static const struct value attempt = OBJECT("attempt", made_attempt_fields,
                                            "one attempt");

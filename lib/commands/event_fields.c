@@ -39,6 +39,8 @@ static const struct value attempt_fields[] = {
            .flags = VALUE_ABSENT),
     OBJECT("response", response_fields, "in HTTP: the response",
            .flags = VALUE_ABSENT | VALUE_NULL),
+    TEXT("span_id", "in HTTP: its span in the event's trace",
+         .flags = VALUE_ABSENT),
     {0}};
 static const struct value attempt = OBJECT("attempt", attempt_fields,
                                            "one attempt");
@@ -92,6 +94,12 @@ const struct value event_trace_fields[] = {
     TEXT("ordering_key",
          "the ordering key that its producer gave it: its lane in its "
          "workspace; null: it has none",
+         .flags = VALUE_NULL),
+    TEXT("trace_id",
+         "its trace (W3C Trace Context): that of its request, or made of its "
+         "id"),
+    TEXT("traceparent",
+         "the valid `traceparent` of its request; null: it had none",
          .flags = VALUE_NULL),
     LIST("deliveries", &delivery, "its deliveries, one for each endpoint"),
     LIST("timeline", &timeline_step,

@@ -47,7 +47,7 @@ void timeline_add_attempts(json_t *timeline, const json_t *event,
                            const json_t *reply)
 {
     static const char *const keys[] = {"sends", "request", "timings",
-                                       "response"};
+                                       "response", "span_id"};
     json_t *attempt, *stored;
     size_t i, k;
 

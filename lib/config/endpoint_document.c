@@ -111,7 +111,8 @@ static void check_tenant_count(const struct conf_value *v, const char *key,
 }
 
 static const char *const tenant_closed[] = {
-    "allow_private", "allowed_ports", "tls", "retry_policy", "forward_headers"};
+    "allow_private", "allowed_ports",   "tls",
+    "retry_policy",  "forward_headers", "trace_context"};
 
 /* Each tells the workspace by its events, one guess at a time, what is hidden from it. */
 static bool looks_at_secrets(const struct where *where)

@@ -373,6 +373,11 @@ const char *const settings_ordered_words[] = {[LANES_NONE] = "none",
                                               [LANES_WORKSPACE] = "workspace",
                                               [LANES_ALL] = "all",
                                               NULL};
+const char *const settings_trace_context_words[] = {
+    [TRACE_HEADERS_ALL] = "all",
+    [TRACE_HEADERS_PARENT] = "traceparent",
+    [TRACE_HEADERS_NONE] = "none",
+    NULL};
 const char *const settings_retry_choice_words[] = {
     [RETRY_CHOICE_ANY] = "any",
     [RETRY_CHOICE_FEWER] = "fewer",

@@ -132,6 +132,8 @@ extern const struct conf_section settings_route_section;
 extern const char *const settings_transport_words[]; /* enum transport */
 extern const char *const settings_ordered_words[];   /* enum order_lanes */
 extern const char
+    *const settings_trace_context_words[]; /* enum trace_headers */
+extern const char
     *const settings_retry_choice_words[]; /* enum retry_choice_rule */
 /* A section's check: `target` is a struct tls with a certificate and its key, or neither. */
 void settings_check_tls(const struct conf_value *v, void *target);

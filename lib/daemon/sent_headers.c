@@ -2,6 +2,7 @@
 #include "sent_headers.h"
 #include "alloc.h"
 #include "hops.h"
+#include "trace_context.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,18 @@ static json_t *hops_value(const json_t *request)
     return value;
 }
 
+/* The trace of the event with the span of the attempt; NULL: the event is not known. */
+static json_t *trace_value(const json_t *event, const json_t *attempt)
+{
+    const char *came = text(event, "traceparent"),
+               *trace = text(event, "trace_id");
+
+    if (!*trace)
+        return NULL;
+    return json_sprintf("00-%s-%s-%s", trace, text(attempt, "span_id"),
+                        *came ? came + strlen(came) - 2 : "01");
+}
+
 /* A header that occurs several times gets its values in their order. */
 void sent_headers_fill(json_t *attempt, const json_t *event,
                        const json_t *request)
@@ -111,6 +124,8 @@ void sent_headers_fill(json_t *attempt, const json_t *event,
         }
         if (strcmp(name, HOPS_HEADER) == 0)
             value = hops_value(request);
+        else if (strcmp(name, TRACEPARENT_HEADER) == 0)
+            value = trace_value(event, attempt);
         else if (strncmp(name, "grapnel-", 8) == 0)
             value = event_value(event, endpoint, name);
         else

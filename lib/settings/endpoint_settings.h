@@ -74,6 +74,14 @@ enum { PULL_LEASE_MS = MINUTE_MS };
       "headers of the provider's request to send along, in addition "          \
       "to those that its profile forwards",                                    \
       .check = wrong_forward_header, .form = "list of headers")                \
+    X(F, DELIVERER, SHARED, choice, trace_context, "trace_context", "all",     \
+      "which headers of W3C Trace Context each request has: `traceparent` "    \
+      "with the trace of the event and a span of this attempt, and "           \
+      "`tracestate` as it was received (`all`); only the first "               \
+      "(`traceparent`), such as for an endpoint of another company; or "       \
+      "`none`. `forward_headers` does not forward them "                       \
+      "([which trace](RECEIVING.md#traces))",                                  \
+      .choices = settings_trace_context_words)                                 \
     X(F, DELIVERER, OWN, strings, signing_secrets, "signing_secrets", NULL,    \
       "the secrets (`whsec_…` or `whsk_…` of Standard Webhooks) that "     \
       "sign each request, in `webhook-signature` and "                         \
@@ -262,6 +270,13 @@ enum order_lanes {
     LANES_NONE = 0,
     LANES_WORKSPACE = 1, /* each workspace */
     LANES_ALL = 2,       /* the endpoint */
+};
+
+/* endpoint.trace_context. The values are on the wire forever. */
+enum trace_headers {
+    TRACE_HEADERS_ALL = 0,
+    TRACE_HEADERS_PARENT = 1, /* without tracestate */
+    TRACE_HEADERS_NONE = 2,
 };
 
 /* endpoint.retry_choice */

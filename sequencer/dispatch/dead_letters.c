@@ -8,6 +8,7 @@
 #include "profile.h"
 #include "publication.h"
 #include "store.h"
+#include "trace_context.h"
 #include "workspace_erase.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,8 +225,11 @@ int64_t dead_letters_adopt(struct sequencer *q, const struct wire_requeued *m)
                            .sequence = m->sequence};
     const struct source *source = settings_source(q->d.settings, strings[1]);
     struct subject subject = {.headers = m->headers, .body = m->body};
+    char traceparent[TRACEPARENT_CHARS + 1];
     struct buf delivery_id;
 
+    traceparent_read(m->headers, traceparent);
+    ev.traceparent = traceparent;
     event_move(&ev, m->endpoint.n ? EVENT_ROUTED : EVENT_REFUSED, NULL);
     buf_init(&delivery_id, TEXT_MAX_BYTES);
     subject.source = strings[1];

@@ -11,6 +11,7 @@
 #include "publication.h"
 #include "signature.h"
 #include "store.h"
+#include "trace_context.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,6 +212,14 @@ static bool is_named(const struct string_list *names, struct bytes name)
 /* A header that the endpoint asks for is forwarded, unless it has the source's signature. When
  * the source was removed, its signature's header is unknown, and no such header is
  * forwarded. */
+static bool is_trace(struct bytes name)
+{
+    static char *headers[] = {TRACEPARENT_HEADER, TRACESTATE_HEADER};
+    const struct string_list all = {headers, COUNT_OF(headers)};
+
+    return is_named(&all, name);
+}
+
 static bool is_forwarded(const struct sequencer *q, const struct endpoint *e,
                          const struct source *source, const char *source_name,
                          struct bytes name)
@@ -227,18 +236,22 @@ static bool is_forwarded(const struct sequencer *q, const struct endpoint *e,
 }
 
 /* Forward the content type, the source's event headers, and the headers that the endpoint asks
- * for; and count one hop more. */
+ * for; the event's trace, of which the deliverer makes a span; and count one hop more. */
 static void pick_headers(const struct sequencer *q, const struct endpoint *e,
-                         const char *source_name, struct bytes all,
+                         const struct event_row *ev, struct bytes all,
                          struct buf *out)
 {
     static char *content_type[] = {"content-type"};
     const struct string_list always = {content_type, 1};
+    const char *source_name = ev->source;
     const struct source *source = settings_source(q->d.settings, source_name);
+    int trace = e->settings ? e->settings->trace_context : TRACE_HEADERS_NONE;
     struct bytes name, value;
     size_t at = 0;
 
     while (headers_next(all, &at, &name, &value)) {
+        if (is_trace(name))
+            continue;
         if (is_named(&always, name) ||
             (source && is_named(&source->forward_headers, name)) ||
             is_forwarded(q, e, source, source_name, name)) {
@@ -247,6 +260,11 @@ static void pick_headers(const struct sequencer *q, const struct endpoint *e,
             headers_put(out, text, value);
             free(text);
         }
+    }
+    if (trace != TRACE_HEADERS_NONE && ev->traceparent && *ev->traceparent) {
+        headers_put(out, TRACEPARENT_HEADER, wire_text(ev->traceparent));
+        if (trace == TRACE_HEADERS_ALL)
+            tracestate_put(all, out);
     }
     hops_put(out, hops_of(all) + 1);
 }
@@ -318,7 +336,7 @@ void dispatch_encode_task(struct sequencer *q, struct endpoint *e,
     if (!t.url.n)
         t.url = publication_url(content->headers, e->name);
     buf_init(&headers, 2 * HEADERS_MAX_BYTES);
-    pick_headers(q, e, ev->source, content->headers, &headers);
+    pick_headers(q, e, ev, content->headers, &headers);
     t.headers = (struct bytes){headers.data ? headers.data : "", headers.len};
     /* A delivery that an operator reopened does not expire. */
     if (d->generation == 1)

@@ -30,7 +30,8 @@ static const struct db_statement statements[] = {
     {AT(event),
      "UPDATE events SET provider_id = NULL, type = 'erased', workspace = ?2, "
      "clock = NULL, reason = 'workspace_erased', duplicate_of = NULL, gap = "
-     "NULL, note = NULL, delivery_id = NULL, ordering_key = NULL, sum = "
+     "NULL, note = NULL, delivery_id = NULL, ordering_key = NULL, "
+     "traceparent = NULL, sum = "
      "content_sum(n, id, source, "
      "NULL, 'erased', ?2, received_ms, sequence, NULL, source_sequence, late, "
      "NULL, NULL) WHERE n = ?1"},

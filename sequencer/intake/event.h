@@ -53,6 +53,7 @@ enum event_status {
     X(text, type)                 \
     X(text, workspace)            \
     X(text_or_null, ordering_key) \
+    X(text_or_null, traceparent)  \
     X(text_or_null, duplicate_of) \
     X(flag_or_null, late)         \
     X(text_or_null, gap)          \

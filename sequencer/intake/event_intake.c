@@ -25,6 +25,7 @@
 #include "store.h"
 #include "store_search.h"
 #include "streams.h"
+#include "trace_context.h"
 #include "transitions.h"
 #include "workspace_erase.h"
 #include <stdio.h>
@@ -60,6 +61,7 @@ struct event_intake {
     bool always; /* … also if that is not subscribed */
     char earlier_id[EVENT_ID_BYTES + 1];
     char reason[EVENT_REASON_BYTES];
+    char traceparent[TRACEPARENT_CHARS + 1];
     struct position_strings strings;
     struct buf clock;
     int endpoints;
@@ -374,6 +376,7 @@ static void ignore_erased(struct sequencer *q, struct event_intake *t)
         hash[0] = 0;
     workspace_erased_label(hash, label);
     ev->provider_id = ev->delivery_id = ev->ordering_key = "";
+    ev->traceparent = "";
     ev->type = "erased";
     ev->workspace = label;
     event_move(ev, EVENT_IGNORED, "workspace_erased");
@@ -413,6 +416,8 @@ static void take_event(struct sequencer *q, struct event_intake *t)
     const char *why_unparsable = NULL;
     bool is_part;
 
+    traceparent_read(t->subject->headers, t->traceparent);
+    t->ev->traceparent = t->traceparent;
     t->source = settings_source(q->d.settings, t->ev->source);
     is_part = t->source && t->source->batch &&
               store_part_of(q->store, t->ev->n);

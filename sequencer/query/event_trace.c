@@ -9,6 +9,7 @@
 #include "store_order.h"
 #include "store_search.h"
 #include "tenants.h"
+#include "trace_context.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -519,6 +520,7 @@ static json_t *trace_row(struct sequencer *q, const struct event_row *e,
                       .deliveries = json_array(),
                       .tried = json_array()};
     struct trace_parts parts = {.list = json_array(), .ended = true};
+    char trace_id[TRACE_ID_CHARS + 1];
     json_t *out;
 
     if (e->status == EVENT_SPLIT)
@@ -546,6 +548,9 @@ static json_t *trace_row(struct sequencer *q, const struct event_row *e,
     json_object_set_new(out, "clock", json_text_or_null(e->clock));
     json_object_set_new(out, "ordering_key",
                         json_text_or_null(e->ordering_key));
+    trace_id_of(trace_id, wire_text(e->traceparent), wire_text(e->id));
+    json_object_set_new(out, "trace_id", json_string(trace_id));
+    json_object_set_new(out, "traceparent", json_text_or_null(e->traceparent));
     json_object_set_new(out, "deliveries", t.deliveries);
     json_object_set_new(out, "timeline", t.timeline);
     json_object_set_new(out, "events", parts.list);

@@ -464,7 +464,8 @@ static void own_strings(struct event_row *e)
     const char **strings[] = {&e->id,          &e->source, &e->provider_id,
                               &e->delivery_id, &e->type,   &e->workspace,
                               &e->clock,       &e->reason, &e->duplicate_of,
-                              &e->gap,         &e->note,   &e->ordering_key};
+                              &e->gap,         &e->note,   &e->ordering_key,
+                              &e->traceparent};
     size_t bytes[COUNT_OF(strings)], all = 0;
     char *to;
 

@@ -14,6 +14,7 @@ from rig import RigTest, main, sign_plane, wait_for
 
 TOKEN = "an-admin-token-of-the-file"
 NAME = "mk-wörkspace/7"
+TRACE = "a97e5c1d" + 6 * "4be1"
 MARK = "mark3r"
 PRODUCER = "a-token-of-the-ledger-1"
 
@@ -77,10 +78,16 @@ class Erase(RigTest):
                 self.call(rig, "POST", "/pull/jobs/ack", {"take": take["take"]})
         return rig
 
+    def trace_of(self, workspace):
+        trace = TRACE if workspace == NAME else 32 * "b"
+        return {"traceparent": f"00-{trace}-00f067aa0ba902b7-01",
+                "tracestate": f"mark={MARK}-{workspace[:4]}"}
+
     def post(self, rig, workspace, expect=200):
         body = rig.plane_body(workspace=workspace, x=f"{MARK}-{workspace}")
         status, _, reply = rig.post(body, headers={**sign_plane(body),
-                                                   "X-Mark": f"{MARK}-{workspace}"})
+                                                   "X-Mark": f"{MARK}-{workspace}",
+                                                   **self.trace_of(workspace)})
         self.assertEqual(status, expect, reply)
         return reply.get("id")
 
@@ -108,7 +115,8 @@ class Erase(RigTest):
 
     def found(self, rig):
         """The files with bytes of the workspace, but for the log."""
-        marks = [NAME.encode(), json.dumps(NAME)[1:-1].encode(), f"{MARK}-mk-w".encode()]
+        marks = [NAME.encode(), json.dumps(NAME)[1:-1].encode(), f"{MARK}-mk-w".encode(),
+                 TRACE.encode()]
         return sorted((f.name, m) for f in rig.state_dir.rglob("*")
                       if f.is_file() and not f.name.endswith(".log")
                       for m in marks if m in f.read_bytes())

@@ -28,7 +28,7 @@ OUR_HEADERS = {"webhook-id", "webhook-timestamp", "webhook-signature",
                "grapnel-source", "grapnel-type", "grapnel-workspace",
                "grapnel-time", "grapnel-sequence", "grapnel-previous",
                "grapnel-clock", "grapnel-series", "grapnel-attempt",
-               "grapnel-hops"}
+               "grapnel-hops", "traceparent"}
 HTTP_HEADERS = {"host", "content-length", "content-type", "accept",
                 "user-agent"}
 

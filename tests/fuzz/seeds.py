@@ -125,7 +125,7 @@ def documents():
     whole = {'url': 'https://example.com/a?b=c', 'types': ['issue.*', 'a'], 'sources': 's',
              'workspaces': ['w\u2028', '$$${A}'], 'method': 'PUT', 'timeout': '20s',
              'where': {'json:/a/b': ['x', 1, True], 'header:x': {'above': 1, 'below': 2.5}},
-             'headers': {'x-a': 'b', 'x-b': ''}, 'forward_headers': ['x-c'],
+             'headers': {'x-a': 'b', 'x-b': ''}, 'forward_headers': ['x-c'], 'trace_context': 'none',
              'signing_secrets': ['whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0'],
              'allow_private': ['10.0.0.0/8'], 'ordered': 'all', 'on_dead': 'halt',
              'rate_limit': '5/m', 'breaker': False, 'guard': 'off', 'disable_after': '2d',

@@ -40,7 +40,7 @@ def statuses(*listed):
 
 
 def config(name, url, **change):
-    c = dict(name=name, transport=0, url=url, method="POST", headers=b"", secrets="",
+    c = dict(name=name, transport=0, url=url, method="POST", headers=b"", trace_context=0, secrets="",
              allow_private=1, allow_cidrs="", timeout_ms=5000,
              connect_timeout_ms=1000, max_in_flight=32, ordered=0, rate_count=0,
              rate_per_ms=1000, breaker=1, guard=1, backoff=1,
@@ -51,7 +51,7 @@ def config(name, url, **change):
              respect_retry_after=1, attempt_ms=0, allowed_ports=b"", tls_ca=b"",
              tls_certificate=b"", tls_key=b"", chosen_wait_ms=0)
     c.update(change)
-    return pack(CONFIG, 3, *c.values())
+    return pack(CONFIG, 4, *c.values())
 
 
 class FakeSequencer:

@@ -2,11 +2,13 @@
  * another program made from docs/RECEIVING.md. */
 #include "headers.h"
 #include "request.h"
+#include "trace_context.h"
 #include <jansson.h>
 #include <openssl/evp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -161,7 +163,7 @@ static void check(const json_t *v)
     open_signer(&signer, json_object_get(v, "secrets"));
     request_init(&r);
     for (int again = 0; again < 2; again++)
-        request_headers(&r, &t, (struct bytes){0}, &signer,
+        request_headers(&r, &t, (struct bytes){0}, &signer, true,
                         number_of(v, "grapnel-attempt"),
                         (int64_t)number_of(v, "webhook-timestamp") * 1000 + 7);
     json_array_foreach(headers, i, pair)
@@ -241,11 +243,11 @@ static void only_grapnel_sets_its_headers(void **state)
     assert_int_equal(signer_init(&none, (struct bytes){"", 0}), GR_OK);
     assert_int_equal(signer_init(&one, wire_text(secret)), GR_OK);
     request_init(&r);
-    request_headers(&r, &t, t.headers, &none, 1, 1000);
+    request_headers(&r, &t, t.headers, &none, false, 1, 1000);
     assert_null(memmem(r.text.data, r.text.len, "forged", 6));
     sent(&r, "grapnel-signature", &count);
     assert_int_equal(count, 0); /* without a secret */
-    request_headers(&r, &t, t.headers, &one, 1, 1000);
+    request_headers(&r, &t, t.headers, &one, false, 1, 1000);
     assert_null(memmem(r.text.data, r.text.len, "forged", 6));
     sent(&r, "grapnel-signature", &count);
     assert_int_equal(count, 1);
@@ -255,11 +257,71 @@ static void only_grapnel_sets_its_headers(void **state)
     buf_fini(&packed);
 }
 
+/* ---- the trace ---- */
+
+static void an_attempt_has_one_traceparent(void **state)
+{
+    static const char came[] =
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
+    struct wire_task t = {.event_id = wire_text("evt_1"),
+                          .endpoint = wire_text("crm")};
+    char first[TRACEPARENT_CHARS + 1];
+    struct buf packed, own;
+    struct signer none;
+    struct outgoing_request r;
+    int count;
+
+    (void)state;
+    buf_init(&packed, 4096);
+    buf_init(&own, 4096);
+    headers_put(&packed, "Traceparent", wire_text(came));
+    headers_put(&packed, "tracestate", wire_text("a=1"));
+    headers_put(&own, "TraceParent", wire_text("mine"));
+    assert_int_equal(signer_init(&none, (struct bytes){"", 0}), GR_OK);
+    request_init(&r);
+    request_headers(&r, &t, (struct bytes){"", 0}, &none, true, 1, 1000);
+    snprintf(first, sizeof first, "%s", sent(&r, "traceparent", &count));
+    assert_int_equal(count, 1);
+    assert_string_equal(first + 53, "01");
+    sent(&r, "tracestate", &count);
+    assert_int_equal(count, 0);
+    request_headers(&r, &t, (struct bytes){"", 0}, &none, true, 1, 9000);
+    assert_string_equal(sent(&r, "traceparent", &count), first);
+    request_headers(&r, &t, (struct bytes){"", 0}, &none, true, 2, 1000);
+    assert_memory_equal(sent(&r, "traceparent", &count), first, 36);
+    assert_string_not_equal(sent(&r, "traceparent", &count), first);
+
+    t.headers = (struct bytes){packed.data, packed.len};
+    request_headers(&r, &t, (struct bytes){"", 0}, &none, true, 1, 1000);
+    assert_memory_equal(sent(&r, "traceparent", &count), came, 36);
+    assert_int_equal(count, 1);
+    assert_memory_equal(sent(&r, "traceparent", &count) + 36, first + 36, 16);
+    assert_string_equal(sent(&r, "traceparent", &count) + 53, "00");
+    assert_string_equal(sent(&r, "tracestate", &count), "a=1");
+    assert_int_equal(count, 1);
+    /* The endpoint's own header is sent as it is. */
+    request_headers(&r, &t, (struct bytes){own.data, own.len}, &none, true, 1,
+                    1000);
+    assert_string_equal(sent(&r, "traceparent", &count), "mine");
+    assert_int_equal(count, 1);
+    request_headers(&r, &t, (struct bytes){"", 0}, &none, false, 1, 1000);
+    assert_string_equal(sent(&r, "traceparent", &count), came);
+    t.headers = (struct bytes){"", 0};
+    request_headers(&r, &t, (struct bytes){"", 0}, &none, false, 1, 1000);
+    sent(&r, "traceparent", &count);
+    assert_int_equal(count, 0);
+    request_fini(&r);
+    signer_fini(&none);
+    buf_fini(&packed);
+    buf_fini(&own);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sent_requests_equal_the_vectors),
         cmocka_unit_test(only_grapnel_sets_its_headers),
+        cmocka_unit_test(an_attempt_has_one_traceparent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

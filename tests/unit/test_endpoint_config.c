@@ -27,6 +27,7 @@ static const char text[] =
     "    url: http://10.1.2.3:8443/hooks\n"
     "    method: PUT\n"
     "    headers: {X-One: a, X-Two: b}\n"
+    "    trace_context: traceparent\n"
     "    signing_secrets: [\"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"]\n"
     "    allow_private: [10.0.0.0/8, \"fd00::/8\"]\n"
     "    timeout: 11s\n"
