@@ -59,12 +59,14 @@ class OneEvent(RigTest):
         self.assertEqual(
             {k: h.get(k) for k in OUR_HEADERS - {
                 "webhook-timestamp", "webhook-signature",
-                "grapnel-signature", "grapnel-time", "grapnel-series"}},
+                "grapnel-signature", "grapnel-time", "grapnel-series",
+                "traceparent"}},
             {"webhook-id": event, "grapnel-source": "plane",
              "grapnel-type": "issue.updated", "grapnel-workspace": "ws-1",
              "grapnel-sequence": "1", "grapnel-previous": "0",
              "grapnel-clock": "issue.updated=1", "grapnel-attempt": "1",
              "grapnel-hops": "1"})
+        self.assertEqual(h["traceparent"][3:35], rig.trace(event)["trace_id"])
         self.assertTrue(is_signed(request))
         self.assertAlmostEqual(int(h["webhook-timestamp"]), before,
                                delta=5 * SLOW)
