@@ -10,6 +10,7 @@
 #include "live.h"
 #include "measurements.h"
 #include "notify.h"
+#include "otlp.h"
 #include "prometheus.h"
 #include "rules.h"
 #include "series_store.h"
@@ -29,6 +30,11 @@ enum console_metric {
     M_NOTIFICATIONS_FAILED,
     M_NOTIFICATIONS_GIVEN_UP,
     M_NOTIFICATIONS_WAITING,
+    M_SPANS_SENT,
+    M_SPANS_DROPPED,
+    M_SPANS_WAITING,
+    M_POINTS_SENT,
+    M_TELEMETRY_FAILED,
     M_COUNT,
 };
 
@@ -82,6 +88,7 @@ struct console {
     struct api *api;
     struct live *live;
     struct notify *notify;
+    struct otlp *otlp;
     struct alert_events *alert_events;
     struct audit_heads *heads;
     struct active_list active;

@@ -30,6 +30,22 @@ static const struct metric metrics[] = {
     [M_NOTIFICATIONS_WAITING] = {"grapnel_notifications_waiting", METRIC_GAUGE,
                                  "notifications",
                                  "notifications that are not sent yet"},
+    [M_SPANS_SENT] = {"grapnel_telemetry_spans_sent_total", METRIC_COUNTER,
+                      "spans",
+                      "spans that the receiver of telemetry.url accepted"},
+    [M_SPANS_DROPPED] =
+        {"grapnel_telemetry_spans_dropped_total", METRIC_COUNTER, "spans",
+         "spans that were refused, or did not fit into the queue, and events "
+         "and attempts that came faster than they are read"},
+    [M_SPANS_WAITING] = {"grapnel_telemetry_spans_waiting", METRIC_GAUGE,
+                         "spans", "spans that are not sent yet"},
+    [M_POINTS_SENT] = {"grapnel_telemetry_points_sent_total", METRIC_COUNTER,
+                       "points",
+                       "values of metrics that the receiver of telemetry.url "
+                       "accepted"},
+    [M_TELEMETRY_FAILED] = {"grapnel_telemetry_requests_failed_total",
+                            METRIC_COUNTER, "requests",
+                            "failed requests to telemetry.url"},
     [M_COUNT] = {0},
 };
 

@@ -44,6 +44,7 @@ void console_open(void *self)
     c->learned = learned_open(c);
     c->notify = notify_open();
     c->source_tests = source_tests_open();
+    c->otlp = otlp_open(s->run_dir, c->daemon.started_ms);
     LIST_INIT(&c->active);
     LIST_INIT(&c->silences);
     alerts_load(c);
@@ -64,6 +65,7 @@ void console_open(void *self)
     loop_watch_fd(&c->daemon.loop, api_fd(c->api));
     loop_watch_fd(&c->daemon.loop, audit_heads_fd(c->heads));
     loop_watch_fd(&c->daemon.loop, live_fd(c->live));
+    loop_watch_fd(&c->daemon.loop, otlp_fd(c->otlp));
     /* Wait until every process has been heard. */
     c->judge_due_ms = mono_ms() + s->console.evaluate_ms;
     log_info(NULL, "listening", LS("host", s->console.host),
@@ -132,6 +134,8 @@ int console_work(void *self)
     ms = loop_sooner(ms, series_store_work(c->series, c->collector,
                                            c->daemon.loop.now_ms, now));
     ms = loop_sooner(ms, alert_events_work(c->alert_events));
+    ms = loop_sooner(ms, otlp_work(c->otlp, c->daemon.settings, c->collector,
+                                   c->daemon.loop.now_ms, now));
     ms = loop_sooner(ms, until(c->judge_due_ms, now));
     return more ? 0 : loop_sooner(ms, until(c->look_due_ms, now));
 }
@@ -158,7 +162,15 @@ void console_undo(void *self)
 
 void console_measure(void *self)
 {
-    slo_measure(self);
+    struct console *c = self;
+    const struct otlp_counts *otlp = otlp_counts(c->otlp);
+
+    slo_measure(c);
+    c->metrics[M_SPANS_SENT] = otlp->spans_sent;
+    c->metrics[M_SPANS_DROPPED] = otlp->spans_dropped;
+    c->metrics[M_SPANS_WAITING] = otlp->spans_waiting;
+    c->metrics[M_POINTS_SENT] = otlp->points_sent;
+    c->metrics[M_TELEMETRY_FAILED] = otlp->requests_failed;
 }
 
 void console_reload(void *self, struct settings *fresh)
@@ -187,6 +199,7 @@ void console_close(void *self)
     alert_events_close(c->alert_events);
     audit_heads_close(c->heads);
     source_tests_close(c->source_tests);
+    otlp_close(c->otlp);
     notify_close(c->notify);
     tests_fini(&c->tests);
     alerts_close(c);

@@ -1069,6 +1069,12 @@ static const struct value recent_of_fields[] = {
     TEXT("source", "its source"),
     TEXT("type", "its type"),
     TEXT("workspace", "its workspace"),
+    TEXT("traceparent", "that of its request; null: it had no valid one",
+         .flags = VALUE_NULL),
+    TIME("taken_at", "when the sequencer stored it"),
+    TIME("released_at",
+         "when it was routed or ignored after that; null: at once, or never",
+         .flags = VALUE_NULL),
     {0}};
 static const struct value recent_of = OBJECT("event", recent_of_fields, "");
 static const struct value recent_fields[] = {
@@ -1082,8 +1088,9 @@ static const struct value recent_fields[] = {
 const struct command_spec command_recent_events = {
     .name = "recent_events",
     .process = "sequencer",
-    .help = "Events that were taken after a number. For the console, which "
-            "asks while somebody listens to GET /stream.",
+    .help =
+        "Events that were taken after a number. For the console, which "
+        "asks while somebody listens to GET /stream, or spans are exported.",
     .args = recent_args,
     .reply = OBJECT("reply", recent_fields, ""),
     .role = ROLE_VIEWER,

@@ -112,6 +112,8 @@ static const struct conf_key root_keys_all[] = {
     SECTION("audit", &settings_audit_section,
             "the record of every change, and its hash chain",
             .flags = CONF_OPTIONAL),
+    SECTION("telemetry", &settings_telemetry_section,
+            "the export of traces and metrics to OpenTelemetry"),
     SECTION("tenants", &settings_tenants_section,
             "limits of the tokens of workspaces"),
     KEY(strings, settings, include, "include", NULL,

@@ -156,7 +156,7 @@ static void fini_headers(const struct conf_key *k, void *target)
     *all = (struct header_list){0};
 }
 
-static const struct conf_type conf_as_headers = {
+const struct conf_type conf_as_headers = {
     .name = "map of header to value",
     .read = read_headers,
     .print = print_headers,

@@ -262,6 +262,47 @@ const struct conf_section settings_console_section = {
     .keys = console_keys,
 };
 
+static const struct conf_key telemetry_keys[] = {
+    KEY(url, settings, telemetry.url, "url", NULL,
+        "where the receiver of OTLP/HTTP listens, such as "
+        "http://127.0.0.1:4318; `/v1/traces` and `/v1/metrics` are appended. "
+        "Default: nothing is exported",
+        .check = wrong_url),
+    KEY(headers, settings, telemetry.headers, "headers", NULL,
+        "headers to add, such as a token; a value may be `file:path`",
+        .flags = CONF_SECRET),
+    KEY(string, settings, telemetry.ca, "ca", NULL,
+        "the authority that is trusted instead of the system's. The "
+        "certificate of an https `url` is always verified",
+        .check = wrong_pem_certificate, .flags = CONF_SECRET | CONF_PUBLIC,
+        .form = "`file:path`, or PEM"),
+    KEY(boolean, settings, telemetry.traces, "traces", "true",
+        "export a span for each stage and attempt of an event"),
+    KEY(boolean, settings, telemetry.metrics, "metrics", "true",
+        "export the metrics of all processes"),
+    KEY(number, settings, telemetry.sample, "sample", "1",
+        "the part of the traces that Grapnel makes which is exported, from 0 "
+        "to 1. Of a trace that came with a request, its flag `sampled` decides",
+        .max = 100),
+    KEY(duration, settings, telemetry.interval_ms, "interval", "5s",
+        "how often waiting spans and all metrics are sent; 512 spans are sent "
+        "at once",
+        .min = 100, .max = HOUR_MS),
+    KEY(duration, settings, telemetry.timeout_ms, "timeout", "10s",
+        "the time limit of one request; then it is tried again", .min = 100,
+        .max = HOUR_MS),
+    KEY(string, settings, telemetry.service, "service", "grapnel",
+        "the resource attribute `service.name`", .check = wrong_line),
+    {0},
+};
+
+const struct conf_section settings_telemetry_section = {
+    .name = "telemetry",
+    .help = "Traces and metrics for OpenTelemetry, sent by the console "
+            "([OPERATIONS](OPERATIONS.md#opentelemetry)).",
+    .keys = telemetry_keys,
+};
+
 static const struct conf_key tenants_keys[] = {
     KEY(int, settings, tenants.endpoints, "endpoints", "50",
         "the maximum number of endpoints that were made at run time for one "

@@ -49,6 +49,7 @@ extern const struct conf_type conf_as_rate; /* struct rate */
 extern const struct conf_type conf_as_url;           /* char * */
 extern const struct conf_type conf_as_listen;        /* char *host, port */
 extern const struct conf_type conf_as_networks;      /* struct cidr *, count */
+extern const struct conf_type conf_as_headers;       /* struct header_list */
 extern const struct conf_type conf_as_allow_private; /* struct allow_private */
 
 /* settings_exprs.c */
@@ -91,6 +92,7 @@ extern const struct conf_section settings_metrics_section;
 extern const struct conf_section settings_console_section;
 extern const struct conf_section settings_audit_section;
 extern const struct conf_section settings_tenants_section;
+extern const struct conf_section settings_telemetry_section;
 
 /* settings_sources.c */
 extern const struct conf_section settings_source_section;

@@ -368,6 +368,15 @@ struct settings {
         int64_t endpoints, takes, streams;
         struct rate tests, requests, changes;
     } tenants;
+    struct {       /* the export of traces and metrics */
+        char *url; /* NULL: off */
+        char *ca;  /* PEM, or NULL */
+        char *service;
+        struct header_list headers;
+        bool traces, metrics;
+        double sample; /* 0 to 1 */
+        int64_t interval_ms, timeout_ms;
+    } telemetry;
     struct {
         char *key; /* NULL: the file state_dir/audit.key */
         struct string_list old_keys, notify;

@@ -31,9 +31,13 @@ static json_t *facts_of(struct sequencer *q, const json_t *ids)
                 &e))
             continue;
         json_array_append_new(
-            out, json_pack("{s:s,s:o,s:o,s:o}", "id", e.id, "source",
-                           json_text_of(e.source), "type", json_text_of(e.type),
-                           "workspace", json_text_of(e.workspace)));
+            out,
+            json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "id", e.id, "source",
+                      json_text_of(e.source), "type", json_text_of(e.type),
+                      "workspace", json_text_of(e.workspace), "traceparent",
+                      json_text_or_null(e.traceparent), "taken_at",
+                      json_time(e.taken_ms), "released_at",
+                      json_time(e.released_ms)));
         event_fini(&e);
     }
     return out;
