@@ -54,7 +54,7 @@ static json_t *sign(const char *secrets, const struct wire_task *t,
 
     assert_int_equal(signer_init(&signer, wire_text(secrets)), GR_OK);
     request_init(&r);
-    request_headers(&r, t, (struct bytes){0}, &signer, attempt,
+    request_headers(&r, t, (struct bytes){0}, &signer, false, attempt,
                     (int64_t)SIGNED_S * 1000);
     headers = request_headers_json(&r, (struct bytes){0});
     request_fini(&r);
