@@ -133,8 +133,10 @@ static void notify_group(struct console *c, const struct alert_rule *rule,
     for (i = 0; i < NAMED_MAX && i < json_array_size(g->dead_letters); i++) {
         const json_t *l = json_array_get(g->dead_letters, i);
 
-        buf_printf(&summary, "%s%s: %.200s", i ? "; " : "",
-                   text_of(l, "event_id"), text_of(l, "error"));
+        const char *error = text_of(l, "error");
+
+        buf_printf(&summary, "%s%s%s%.200s", i ? "; " : "",
+                   text_of(l, "event_id"), *error ? ": " : "", error);
     }
     if (g->count > NAMED_MAX)
         buf_printf(&summary, "; and %zu more", g->count - NAMED_MAX);
@@ -298,6 +300,21 @@ static void notify_rule(struct console *c, const struct alert_rule *rule,
 
 /* ---- the reply ---- */
 
+/* Whether a person or a consumer may have written the error, or it may quote the event. The console
+ * stores what it sends, and an erasure of a workspace does not look for it there. */
+static bool quotes(const json_t *dead_letter)
+{
+    static const char *const ours[] = {"expired",           "endpoint_gone",
+                                       "endpoint_removed",  "blocked_address",
+                                       "crashed_deliverer", "damaged"};
+    const char *reason = text_of(dead_letter, "reason");
+
+    for (size_t i = 0; i < COUNT_OF(ours); i++)
+        if (strcmp(reason, ours[i]) == 0)
+            return false;
+    return json_integer_value(json_object_get(dead_letter, "http_status")) <= 0;
+}
+
 static void take(struct console *c, json_t *reply)
 {
     json_t *dead_letters = json_object_get(reply, "dead_letters"),
@@ -306,12 +323,19 @@ static void take(struct console *c, json_t *reply)
     const struct settings *s = c->daemon.settings;
     struct changes changes = {0};
     int64_t now_at = -1;
+    json_t *l;
+    size_t i;
 
     store_cursor(&c->store, cursor_name, &now_at);
     if (!json_is_array(dead_letters) || !json_is_integer(next) ||
         json_integer_value(after) != now_at)
         return; /* a reply to an earlier request */
-    for (size_t i = 0; i < s->alert_count && json_array_size(dead_letters); i++)
+    json_array_foreach(dead_letters, i, l)
+    {
+        if (quotes(l))
+            json_object_set_new(l, "error", json_null());
+    }
+    for (i = 0; i < s->alert_count && json_array_size(dead_letters); i++)
         if (s->alerts[i].enabled && s->alerts[i].when == ALERT_DEAD_LETTER)
             notify_rule(c, &s->alerts[i], dead_letters, &changes);
     changes_notify(c, &changes);
