@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 import zmq
-from rig import ROOT, RigTest, main
+from rig import ROOT, RigTest, main, wait_for
 
 PROCESSES = ["ingress", "sequencer", "deliverer-1", "dlqd", "console"]
 
@@ -110,7 +110,9 @@ class Control(RigTest):
         rig.run_dir.chmod(0o755)
         rig["dlqd"].start()
         for kind in ["control", "inbox", "metrics"]:
-            mode = (rig.run_dir / f"dlqd.{kind}").stat().st_mode
+            path = rig.run_dir / f"dlqd.{kind}"
+            wait_for(path.exists)
+            mode = path.stat().st_mode
             self.assertEqual(stat.S_IMODE(mode) & 0o077, 0, kind)
 
     def test_no_argument_ends_a_process(self):
