@@ -3,6 +3,7 @@
 #include "against.h"
 #include "alloc.h"
 #include "bounds.h"
+#include "processes.h"
 #include <dirent.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -158,11 +159,15 @@ static bool open_archive(struct reading *r, const char *state_dir,
 static int is_archive(const struct dirent *e)
 {
     size_t n = strlen(e->d_name);
+    char *name;
+    bool is;
 
-    return n > 3 && strcmp(e->d_name + n - 3, ".db") == 0 &&
-           (strncmp(e->d_name, "ingress", 7) == 0 ||
-            strncmp(e->d_name, "outbox", 6) == 0 ||
-            strncmp(e->d_name, "reconcile", 9) == 0);
+    if (n <= 3 || strcmp(e->d_name + n - 3, ".db") != 0)
+        return false;
+    name = gr_strndup(e->d_name, n - 3);
+    is = process_is(name, PROCESSES_WITH_ARCHIVE);
+    free(name);
+    return is;
 }
 
 static bool open_archives(struct reading *r, const char *state_dir,
