@@ -900,6 +900,9 @@ static const struct value listed_fields[] = {
     INTEGER("arrived", "the watermark clock up to which every ingress was "
                        "read: what is missing is final when it has reached "
                        "`clock` of an earlier reply"),
+    INTEGER("purged_ms", "when the youngest event that was purged had been "
+                         "taken in, in ms since 1970 (0: none was purged): "
+                         "whether earlier events have arrived is unknown"),
     {0}};
 const struct command_spec command_listed = {
     .name = "listed",

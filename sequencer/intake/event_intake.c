@@ -392,12 +392,14 @@ static void ignore_erased(struct sequencer *q, struct event_intake *t)
 }
 
 /* It was taken from the list of its provider. Only what is new leaves a record: an original may have arrived
- * in the meantime, and an operator may send it again. */
+ * in the meantime, and an operator may send it again. Of a refused event it is not known: its original may
+ * have been refused, too. */
 static void note_reconciled(struct sequencer *q, struct event_intake *t)
 {
     struct bytes time;
 
     if (t->generation || t->action_id || t->ev->status == EVENT_DUPLICATE ||
+        t->ev->status == EVENT_REFUSED ||
         !headers_get(t->subject->headers, RECONCILED_HEADER, &time, NULL))
         return;
     if (!t->ev->note || !*t->ev->note)

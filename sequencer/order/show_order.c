@@ -158,9 +158,10 @@ json_t *show_listed(void *self, json_t *args, char why[200])
                 !store_has_provider_id(q->search, text_of(args, "source"),
                                        provider_id)));
     }
-    return json_pack("{s:o,s:I,s:I}", "missing", missing, "clock",
+    return json_pack("{s:o,s:I,s:I,s:I}", "missing", missing, "clock",
                      (json_int_t)watermarks_want(q->watermarks), "arrived",
-                     (json_int_t)watermarks_arrived(q->watermarks));
+                     (json_int_t)watermarks_arrived(q->watermarks), "purged_ms",
+                     (json_int_t)store_purged_ms(q->store));
 }
 
 /* "gap_12" or "12"; 0: it is not an id. */

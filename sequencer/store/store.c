@@ -71,7 +71,8 @@ enum { SHARED_MIN_BYTES = 512 };
                    "(SELECT " EVENT_INTACT " FROM events WHERE n = " \
                    "?1)"
 
-#define AT(field) offsetof(struct store, field)
+#define PURGED_META "purged_ms"
+#define AT(field)   offsetof(struct store, field)
 
 static const struct db_statement statements[] = {
     {AT(meta), "SELECT value FROM meta WHERE key = ?"},
@@ -1025,6 +1026,7 @@ bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int max,
     int64_t gone[TURN_MAX_COUNT];
     bool subscribed[TURN_MAX_COUNT];
     int looked = 0, n = 0;
+    int64_t purged_ms = store_meta(s, PURGED_META), before = purged_ms;
     bool young = false;
 
     if (max > (int)COUNT_OF(gone))
@@ -1045,6 +1047,10 @@ bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int max,
             continue;
         subscribed[n] = subscriber;
         gone[n++] = *at;
+        if (taken_ms > now_ms) /* the clock was wrong */
+            taken_ms = now_ms;
+        if (purged_ms < taken_ms)
+            purged_ms = taken_ms;
     }
     db_done(s->purge_look);
     for (int i = 0; i < n; i++) {
@@ -1054,5 +1060,12 @@ bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int max,
         }
         store_body_drop(s, gone[i]);
     }
+    if (purged_ms != before)
+        store_meta_set(s, PURGED_META, purged_ms);
     return !young && looked == max;
+}
+
+int64_t store_purged_ms(struct store *s)
+{
+    return store_meta(s, PURGED_META);
 }
