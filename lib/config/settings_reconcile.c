@@ -188,13 +188,65 @@ const struct conf_section settings_reconcile = {
     .keys = reconcile_keys,
 };
 
+/* A key that has the same value for the original and for what was fetched, whose other parts may differ. */
+static bool is_id_key(const struct dedupe_key *key)
+{
+    bool has_id = false;
+
+    for (size_t k = 0; k < key->count; k++) {
+        const struct expr *part = &key->parts[k];
+
+        if (part->other ||
+            (part->kind != EXPR_ID && part->kind != EXPR_SOURCE &&
+             part->kind != EXPR_PROVIDER && part->kind != EXPR_CONST))
+            return false;
+        has_id = has_id || part->kind == EXPR_ID;
+    }
+    return has_id;
+}
+
 static bool has_id_key(const struct dedupe *d)
 {
     for (size_t i = 0; !d->none && i < d->count; i++)
-        for (size_t k = 0; k < d->keys[i].count; k++)
-            if (d->keys[i].parts[k].kind == EXPR_ID)
-                return true;
+        if (is_id_key(&d->keys[i]))
+            return true;
     return false;
+}
+
+/* The event is fetched without its request: without a query and a form, and without headers if the list has
+ * none. What is found there would be missing, and a workspace would be another one. */
+static void check_expr(const struct conf_value *v, const char *key,
+                       const struct expr *e, const struct provider_list *l)
+{
+    for (; e && e->kind != EXPR_NONE; e = e->other) {
+        if (e->kind == EXPR_QUERY || e->kind == EXPR_FORM)
+            conf_error_key(v, "reconcile",
+                           "%s of this source is read from %s:, which events "
+                           "in a list do not have: read it from json: or "
+                           "header:, or remove reconcile",
+                           key, e->kind == EXPR_QUERY ? "query" : "form");
+        else if (e->kind == EXPR_HEADER && l->headers.kind == EXPR_NONE)
+            conf_error_key(v, "reconcile",
+                           "list.headers is missing: %s of this source is read "
+                           "from the header %.100s",
+                           key, e->text);
+        else
+            continue;
+        return;
+    }
+}
+
+static void check_exprs(const struct conf_value *v, const struct source *s,
+                        const struct provider_list *l)
+{
+    check_expr(v, "workspace", &s->workspace, l);
+    check_expr(v, "id", &s->id, l);
+    check_expr(v, "type", &s->type, l);
+    check_expr(v, "order", &s->order.sequence, l);
+    check_expr(v, "order", &s->order.timestamp, l);
+    for (size_t i = 0; !s->dedupe.none && i < s->dedupe.count; i++)
+        for (size_t k = 0; k < s->dedupe.keys[i].count; k++)
+            check_expr(v, "dedupe", &s->dedupe.keys[i].parts[k], l);
 }
 
 static void check_list(const struct conf_value *v,
@@ -238,10 +290,12 @@ void settings_check_reconcile(const struct conf_value *v,
                        "deliveries");
     if (!has_id_key(&s->dedupe))
         conf_error_key(v, "reconcile",
-                       "needs a key of dedupe that contains id: without it, an "
+                       "needs a key of dedupe that contains id, and besides "
+                       "it only source, provider or const: without it, an "
                        "event that arrives late would be delivered twice");
     if (list->id.kind == EXPR_NONE && s->id.kind == EXPR_NONE)
         conf_error_key(v, "reconcile",
                        "list.id is missing: the source has no id either");
     check_list(v, list);
+    check_exprs(v, s, list);
 }
