@@ -28,6 +28,7 @@ enum count {
 enum family {
     FAMILY_LISTED,
     FAMILY_FOUND,
+    FAMILY_SKIPPED,
     FAMILY_REQUESTS,
     FAMILY_ERRORS,
     FAMILY_COVERED,

@@ -9,7 +9,6 @@
 #include <strings.h>
 
 enum { CONNECT_MS = 10 * 1000 };
-#define WAIT_MOST_MS HOUR_MS
 
 static size_t on_body(char *data, size_t size, size_t n, void *self)
 {
@@ -44,15 +43,30 @@ static int64_t number_in(struct bytes value)
     return strtoll(text, NULL, 10);
 }
 
+static void put_link(struct http_get *g, struct bytes value)
+{
+    size_t n = strlen(g->link);
+
+    if (n + 2 + value.n >= sizeof g->link) {
+        g->link_cut = true;
+        return;
+    }
+    if (n) {
+        memcpy(g->link + n, ", ", 2);
+        n += 2;
+    }
+    memcpy(g->link + n, value.p, value.n);
+    g->link[n + value.n] = 0;
+}
+
 static size_t on_header(char *data, size_t size, size_t n, void *self)
 {
     struct http_get *g = self;
     struct bytes value;
 
     n *= size;
-    if (header_is(data, n, "link", &value) && value.n < sizeof g->link) {
-        memcpy(g->link, value.p, value.n);
-        g->link[value.n] = 0;
+    if (header_is(data, n, "link", &value)) {
+        put_link(g, value);
     } else if (header_is(data, n, "x-ratelimit-remaining", &value)) {
         g->limit_left = number_in(value);
     } else if (header_is(data, n, "x-ratelimit-reset", &value)) {
@@ -181,6 +195,7 @@ void http_get_begin(struct http_get *g, char *url, char *header,
     g->limit_left = -1;
     g->limit_reset_s = 0;
     g->link[0] = g->error[0] = 0;
+    g->link_cut = false;
     worker_begin(g->worker);
 }
 

@@ -7,9 +7,11 @@
 #define RECONCILE_HTTP_GET_H
 
 #include "alloc.h"
+#include "clock.h"
 #include <stdatomic.h>
 
-enum { PAGE_MAX_BYTES = 8 * 1024 * 1024, LINK_MAX_BYTES = 2048 };
+enum { PAGE_MAX_BYTES = 8 * 1024 * 1024, LINK_MAX_BYTES = 8 * 1024 };
+#define WAIT_MOST_MS HOUR_MS /* of what a provider may ask for */
 
 struct http_get {
     struct worker *worker;
@@ -22,8 +24,10 @@ struct http_get {
     /* The response; `status` 0: there is none, and `error` says why. */
     long status;
     struct buf body;
-    char link[LINK_MAX_BYTES]; /* the header Link; "": there is none */
-    int64_t wait_ms;           /* how long the provider wants no request; 0 */
+    char link
+        [LINK_MAX_BYTES]; /* its headers Link, with ", " between; "": there is none */
+    bool link_cut;        /* they are longer */
+    int64_t wait_ms; /* how long the provider wants no request; 0 */
     char error[200];
     /* of the thread */
     int64_t limit_left, limit_reset_s;

@@ -40,6 +40,12 @@ static const struct metric_family families[FAMILY_COUNT + 1] = {
                       .help = "events that never arrived and were taken from "
                               "the list, by source",
                       .labels = {"source"}},
+    [FAMILY_SKIPPED] = {.name = "grapnel_reconcile_skipped_total",
+                        .kind = METRIC_COUNTER,
+                        .unit = "events",
+                        .help = "events that never arrived and could not be "
+                                "taken in, by source",
+                        .labels = {"source"}},
     [FAMILY_REQUESTS] = {.name = "grapnel_reconcile_requests_total",
                          .kind = METRIC_COUNTER,
                          .unit = "requests",

@@ -78,22 +78,29 @@ static bool find(struct bytes text, const struct expr *e, struct bytes *value)
     return false;
 }
 
-/* Its text, the caller's; NULL: there is none. */
-static char *value_of(const struct source *source, const struct expr *e,
-                      struct bytes text)
+/* Its text, the caller's; NULL: there is none, and *why says so. */
+static char *value_or_why(const struct source *source, const struct expr *e,
+                          struct bytes text, const char **why)
 {
     struct subject s = {
         .source = source->name, .provider = source->provider, .body = text};
-    const char *why;
     struct buf out;
     char *value = NULL;
 
     buf_init(&out, TEXT_MAX_BYTES);
-    if (expr_value(e, &s, &out, &why) == GR_OK)
+    if (expr_value(e, &s, &out, why) == GR_OK)
         value = buf_take(&out);
     buf_fini(&out);
     subject_fini(&s);
     return value;
+}
+
+static char *value_of(const struct source *source, const struct expr *e,
+                      struct bytes text)
+{
+    const char *why;
+
+    return value_or_why(source, e, text, &why);
 }
 
 /* ---- items ---- */
@@ -212,6 +219,20 @@ static char *linked(const char *link)
     return NULL;
 }
 
+/* Its text, the caller's; NULL: there is none. GR_REFUSE: it cannot be read, so it is not the end either. */
+static gr_rc read_text(const struct source *source, const struct expr *e,
+                       struct bytes body, const char *key, char **text,
+                       char why[PAGE_WHY_BYTES])
+{
+    const char *wrong = "";
+
+    *text = value_or_why(source, e, body, &wrong);
+    if (*text || wrong == expr_not_there)
+        return GR_OK;
+    snprintf(why, PAGE_WHY_BYTES, "the page at list.%s: %.200s", key, wrong);
+    return GR_REFUSE;
+}
+
 static gr_rc find_next(struct page *p, const struct source *source,
                        struct bytes body, const char *position,
                        const char *link, const char *url,
@@ -219,19 +240,27 @@ static gr_rc find_next(struct page *p, const struct source *source,
 {
     const struct provider_list *list = source_listing(source);
     size_t total = p->count + p->unusable, n;
-    char *more;
+    bool more = false;
+    char *text;
 
     if (list->more.kind != EXPR_NONE) {
-        more = value_of(source, &list->more, body);
-        n = more && strcmp(more, "true") == 0;
-        free(more);
-        if (!n)
+        if (read_text(source, &list->more, body, "more", &text, why) != GR_OK)
+            return GR_REFUSE;
+        more = text && strcmp(text, "true") == 0;
+        free(text);
+        if (!more)
             return GR_OK;
     }
     switch (list->paging) {
     case LISTING_LAST_ID:
-        if (p->count)
+        if (p->count) {
             p->next = gr_strdup(p->items[p->count - 1].id);
+        } else if (more || total) {
+            snprintf(why, PAGE_WHY_BYTES,
+                     "the page has no usable event, so the next one cannot be "
+                     "asked for");
+            return GR_REFUSE;
+        }
         break;
     case LISTING_OFFSET:
         if (total)
@@ -239,7 +268,13 @@ static gr_rc find_next(struct page *p, const struct source *source,
                                 strtoll(position, NULL, 10) + (long long)total);
         break;
     case LISTING_CURSOR:
-        p->next = total ? value_of(source, &list->cursor, body) : NULL;
+        if (read_text(source, &list->cursor, body, "cursor", &p->next, why) !=
+            GR_OK)
+            return GR_REFUSE;
+        if (p->next && ((!total && !more) || strcmp(p->next, "false") == 0)) {
+            free(p->next);
+            p->next = NULL;
+        }
         break;
     case LISTING_LINK:
         p->next = linked(link);
@@ -340,11 +375,14 @@ char *page_url(const struct source *source, int64_t from_ms, int64_t to_ms,
 char *page_event_url(const struct source *source, const struct listed *item)
 {
     const struct provider_list *list = source_listing(source);
-    const char *url = source_listing_url(source),
-               *p = list->event_url + strlen("{list}");
-    char *key = value_of(source, &list->key, item->text), *made;
+    const char *url = source_listing_url(source), *p;
+    char *key, *made;
     struct buf out;
 
+    if (!list->event_url) /* since a reload */
+        return NULL;
+    p = list->event_url + strlen("{list}");
+    key = value_of(source, &list->key, item->text);
     if (!key)
         return NULL;
     buf_init(&out, URL_MAX_BYTES);

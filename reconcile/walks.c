@@ -30,14 +30,16 @@ enum {
     /* until the sequencer has replied, and until every ingress has */
     ASKED_MOST_MS = 60 * 1000,
     LOOK_MS = 1000,
-    AGAIN_MS = 5000, /* after a failure; the wait doubles */
+    FETCH_TRIES_MAX = 20, /* of one event, one in a run */
+    AGAIN_MS = 5000,      /* after a failure; the wait doubles */
     AGAIN_MOST_MS = 10 * 60 * 1000,
     BACKLOG_MAX = 50000,               /* events that wait for the sequencer */
     STORE_MAX_BYTES = 4 * 1024 * 1024, /* in one turn */
     TOKEN_MAX_BYTES = 8 * 1024,
     SINCE_FILE_MAX_BYTES = 64 * 1024,
 };
-#define RUN_MOST_MS (10 * MINUTE_MS)
+#define RUN_MOST_MS      (10 * MINUTE_MS)
+#define PURGED_MARGIN_MS (10 * MINUTE_MS)
 
 #define SINCE_FILE "reconcile-since"
 
@@ -71,6 +73,8 @@ struct walk {
     /* What it reads is dropped, because it begins anew. */
     bool stale;
     bool failed;
+    char *unfetched; /* the id of the event whose request failed last; NULL */
+    int tries;       /* for it */
     char logged[WALK_TEXT_BYTES];
 };
 
@@ -142,6 +146,7 @@ void walks_close(struct reconciler *r)
         http_get_close(&w->get);
         forget_page(w);
         forget_token(w);
+        free(w->unfetched);
         buf_fini(&w->body);
     }
     free(r->walks.items);
@@ -164,6 +169,39 @@ static void read_row(struct reconciler *r, const struct walk *w,
     row->first_ms = row->covered_ms = whole_seconds(r->daemon.loop.now_ms);
     row->due_ms = r->daemon.loop.now_ms;
     walk_put(&r->rows, w->source, row);
+}
+
+/* Times in the future are of a clock that was wrong: in their shadow nothing would be compared until it is
+ * that late. Goes back to the begin of that walk, or by a day. */
+static void mend_times(struct reconciler *r, struct walk *w,
+                       const struct source *source, struct walk_row *row)
+{
+    int64_t now_ms = whole_seconds(r->daemon.loop.now_ms),
+            every_ms = source->reconcile.every_ms, covered_ms = row->covered_ms;
+
+    if (row->due_ms > now_ms +
+                          (every_ms > WAIT_MOST_MS ? every_ms : WAIT_MOST_MS) +
+                          SECOND_MS) {
+        row->due_ms = now_ms;
+        walk_put(&r->rows, w->source, row);
+    }
+    if (covered_ms <= now_ms && row->to_ms <= now_ms)
+        return;
+    if (covered_ms > now_ms)
+        row->covered_ms = row->from_ms && row->from_ms <= now_ms
+                              ? row->from_ms
+                              : now_ms - DAY_MS;
+    if (row->first_ms > row->covered_ms && row->first_ms > now_ms)
+        row->first_ms = row->covered_ms;
+    row->to_ms = 0;
+    row->position[0] = 0;
+    row->due_ms = now_ms;
+    walk_put(&r->rows, w->source, row);
+    log_warn(NULL,
+             "the list of a provider was compared up to a time in the future: "
+             "the clock was wrong; it is compared again",
+             LS("source", w->source), LT("covered_until", covered_ms),
+             LT("from", row->covered_ms));
 }
 
 static void end_run(struct walk *w)
@@ -303,8 +341,8 @@ static void begin_run(struct reconciler *r, struct walk *w,
 
 /* ---- a page ---- */
 
-/* A response that is not 200. */
-static void refused(struct reconciler *r, struct walk *w)
+/* A response that is not 200: of an event, or of a page. */
+static void refused(struct reconciler *r, struct walk *w, bool of_event)
 {
     struct walk_row row;
     char why[PAGE_WHY_BYTES];
@@ -330,8 +368,8 @@ static void refused(struct reconciler *r, struct walk *w)
     else
         snprintf(why, sizeof why, "the provider responds %ld", status);
     /* It may not know the position any more. */
-    if ((status == 400 || status == 404 || status == 410 || status == 422) &&
-        row.position[0]) {
+    if (!of_event && row.position[0] &&
+        (status == 400 || status == 404 || status == 410 || status == 422)) {
         row.position[0] = 0;
         walk_put(&r->rows, w->source, &row);
     }
@@ -365,6 +403,10 @@ static void page_came(struct reconciler *r, struct walk *w,
         fail(r, w, 0, why);
         return;
     }
+    if (w->get.link_cut && source_listing(source)->paging == LISTING_LINK) {
+        fail(r, w, 0, "the header Link is longer than 8 KiB");
+        return;
+    }
     if (w->page.unusable)
         log_warn(NULL, "a list has events without an id or a time",
                  LS("source", w->source), LI("events", w->page.unusable));
@@ -379,6 +421,14 @@ static void page_came(struct reconciler *r, struct walk *w,
     w->state = WALK_ASKING;
     w->asking_ms = r->daemon.loop.mono_ms;
     w->clock = -1;
+}
+
+/* Whether the sequencer may have had the event and purged it. The clock of its provider may differ. */
+static bool may_be_purged(const json_t *reply, const struct listed *item)
+{
+    int64_t purged_ms = json_integer_value(json_object_get(reply, "purged_ms"));
+
+    return purged_ms && item->ms < purged_ms + PURGED_MARGIN_MS;
 }
 
 static bool is_asked_for(const struct walk_row *row, const struct listed *item)
@@ -424,7 +474,7 @@ static void take_verdict(struct reconciler *r, struct walk *w,
     const json_t *missing = json_object_get(reply, "missing");
     struct walk_row row;
     char id[EVENT_ID_BYTES + 1];
-    size_t end = w->at + ASK_MAX;
+    size_t end = w->at + ASK_MAX, unknown = 0;
 
     read_row(r, w, &row);
     for (; w->at < end && w->at < w->page.count; w->at++) {
@@ -437,7 +487,17 @@ static void take_verdict(struct reconciler *r, struct walk *w,
         item->missing = json_is_true(
                             json_array_get(missing, w->at + ASK_MAX - end)) &&
                         !archive_number(&r->archive.store, id);
+        if (item->missing && may_be_purged(reply, item)) {
+            item->missing = false;
+            unknown++;
+        }
     }
+    if (unknown)
+        log_warn(NULL,
+                 "a provider lists events that are older than the history of "
+                 "the sequencer; they may have arrived, so they are not taken "
+                 "in",
+                 LS("source", w->source), LI("events", unknown));
     if (w->at < w->page.count)
         return;
     w->at = 0;
@@ -538,6 +598,43 @@ static bool has_id(const struct source *source, struct bytes headers,
     return same;
 }
 
+/* Whether a header names its workspace, and is not there: what was sent to the source had it, as a
+ * rule, and another workspace must not get the event. */
+static bool lacks_workspace(const struct source *source, struct bytes headers,
+                            struct bytes body)
+{
+    struct subject s = {.source = source->name,
+                        .provider = source->provider,
+                        .headers = headers,
+                        .body = body};
+    bool lacks = false, found = false;
+    const char *why;
+    struct buf out;
+
+    buf_init(&out, TEXT_MAX_BYTES);
+    for (const struct expr *e = &source->workspace; e && !found; e = e->other) {
+        struct expr alone = {.kind = e->kind, .text = e->text};
+
+        if (e->kind == EXPR_NONE)
+            break;
+        found = expr_value(&alone, &s, &out, &why) == GR_OK;
+        if (e->kind == EXPR_HEADER)
+            lacks = !found;
+    }
+    buf_fini(&out);
+    subject_fini(&s);
+    return lacks;
+}
+
+/* The event is missing, and is not taken in. */
+static void skip(struct reconciler *r, struct walk *w, const char *why)
+{
+    series_add(METRIC_SERIES(r->daemon.metrics, FAMILY_SKIPPED, w->source), 1);
+    log_warn(NULL, "an event that never arrived cannot be taken in",
+             LS("source", w->source),
+             LS("provider_id", w->page.items[w->at].id), LS("reason", why));
+}
+
 static void store(struct reconciler *r, struct walk *w,
                   const struct source *source, struct bytes text)
 {
@@ -554,37 +651,70 @@ static void store(struct reconciler *r, struct walk *w,
         rfc3339(time, item->ms);
         headers_put(&r->headers, RECONCILED_HEADER, wire_text(time));
         headers = (struct bytes){r->headers.data, r->headers.len};
-        if ((int64_t)body.n > r->daemon.settings->ingress.max_body_bytes)
+        if (r->headers.failed)
+            snprintf(why, sizeof why, "its headers are too large");
+        else if ((int64_t)body.n > r->daemon.settings->ingress.max_body_bytes)
             snprintf(why, sizeof why, "it is larger than ingress.max_body");
         else if (!has_id(source, headers, body, item->id))
             snprintf(why, sizeof why,
                      "what was fetched has another id than the list");
+        else if (lacks_workspace(source, headers, body))
+            snprintf(why, sizeof why,
+                     "what was fetched lacks the header that names the "
+                     "workspace");
         else if (!erase_refuses(&r->archive, w->source, headers, body, &rest))
-            put_row(r, w, id, body, item);
+            put_row(r, w, id,
+                    rest.len ? (struct bytes){rest.data, rest.len} : body,
+                    item);
     }
     if (*why)
-        log_warn(NULL, "an event that never arrived cannot be taken in",
-                 LS("source", w->source), LS("provider_id", item->id),
-                 LS("reason", why));
+        skip(r, w, why);
     buf_fini(&rest);
+}
+
+/* Whether another try would have the same response. The others may be about the token or the time. */
+static bool is_unavailable(long status)
+{
+    return status >= 400 && status < 500 && status != 401 && status != 403 &&
+           status != 408 && status != 429;
+}
+
+/* Whether this event could not be fetched so many times that others must not wait for it any more. Its
+ * list was readable each time, with the same token. */
+static bool tried_enough(struct walk *w)
+{
+    const char *id = w->page.items[w->at].id;
+
+    if (w->get.status == 401 || w->get.status == 429 || w->get.wait_ms)
+        return false;
+    if (!w->unfetched || strcmp(w->unfetched, id) != 0) {
+        free(w->unfetched);
+        w->unfetched = gr_strdup(id);
+        w->tries = 0;
+    }
+    return ++w->tries >= FETCH_TRIES_MAX;
 }
 
 static void fetched(struct reconciler *r, struct walk *w,
                     const struct source *source)
 {
+    char why[PAGE_WHY_BYTES];
+
     w->state = WALK_STORING;
     if (w->get.status == 200) {
         store(r, w, source,
               (struct bytes){w->get.body.data ? w->get.body.data : "",
                              w->get.body.len});
         w->at++;
-    } else if (w->get.status == 404 || w->get.status == 410) {
-        log_warn(NULL, "an event that never arrived is no longer there",
-                 LS("source", w->source),
-                 LS("provider_id", w->page.items[w->at].id));
+    } else if (w->get.body.failed) {
+        skip(r, w, "it is larger than ingress.max_body");
+        w->at++;
+    } else if (is_unavailable(w->get.status) || tried_enough(w)) {
+        snprintf(why, sizeof why, "the provider responds %ld", w->get.status);
+        skip(r, w, w->get.status ? why : w->get.error);
         w->at++;
     } else {
-        refused(r, w);
+        refused(r, w, true);
     }
 }
 
@@ -668,9 +798,7 @@ static void store_some(struct reconciler *r, struct walk *w,
         }
         url = page_event_url(source, item);
         if (!url) {
-            log_warn(NULL, "an event that never arrived cannot be taken in",
-                     LS("source", w->source), LS("provider_id", item->id),
-                     LS("reason", "the list has no key of it"));
+            skip(r, w, "the list has no key of it");
             continue;
         }
         free(url);
@@ -722,7 +850,7 @@ static int step(struct reconciler *r, struct walk *w)
         else if (w->get.status == 200)
             page_came(r, w, source);
         else
-            refused(r, w);
+            refused(r, w, false);
         return 0;
     }
     if (!source || loop->stopping || w->stale) {
@@ -742,6 +870,7 @@ static int step(struct reconciler *r, struct walk *w)
         return -1;
     default:
         read_row(r, w, &row);
+        mend_times(r, w, source, &row);
         if (row.due_ms > loop->now_ms)
             return (int)(row.due_ms - loop->now_ms < LOOK_MS
                              ? row.due_ms - loop->now_ms

@@ -155,6 +155,43 @@ class Found(ReconcileTest):
         self.assertEqual(self.found(rig), {})
 
 
+    def test_older_than_the_history(self):
+        """What was purged may have arrived; what is younger is known."""
+        provider = self.provider()
+        now = int(time.time())
+        rig = self.stripe(provider, every="1h", look_back="0s")
+        for i in range(3):
+            self.send(rig, provider.stripe_event(f"evt_arrived{i}", now - 6 * 86400))
+        rig.settle()
+        rig.stop()
+        rig.config["history"] = {"keep": "2d"}
+        rig.write_config()
+        rig.change("sequencer", "UPDATE events SET taken_ms = taken_ms - 5 * 86400000")
+        rig.start()
+        wait_for(lambda: not rig.rows("sequencer", "SELECT 1 FROM events"), 30, "a purge")
+        provider.events = [provider.stripe_event(f"evt_arrived{i}", now - 6 * 86400) for i in range(3)] + [
+            provider.stripe_event("evt_unknown", now - 5 * 86400 - 60), provider.stripe_event("evt_lost", now - 4 * 86400)]
+        self.assertEqual(rig.cli_text("reconcile", "stripe", "--since", "20d").returncode, 0)
+        wait_for(lambda: self.found(rig), 30, "the event")
+        rig.settle()
+        self.assertEqual(set(self.events(rig)), {"evt_lost"})
+        self.assertIn("older than the history of the sequencer", rig["reconcile"].log())
+
+    def test_a_clock_that_was_wrong(self):
+        provider = self.provider()
+        rig = self.stripe(provider, every="1h")
+        wait_for(lambda: self.state(rig)["completed_at"], 30, "a walk")
+        rig.kill("reconcile")
+        rig.change("reconcile", "UPDATE walks SET from_ms = from_ms + 86400000, covered_ms = covered_ms + 86400000, "
+                                "due_ms = due_ms + 86400000")
+        provider.events = [provider.stripe_event("evt_in_its_shadow")]
+        time.sleep(1)
+        rig.start("reconcile")
+        wait_for(lambda: self.found(rig), 30, "the event")
+        self.assertLessEqual(self.state(rig)["covered_until"], iso(time.time()))
+        self.assertIn("the clock was wrong", rig["reconcile"].log())
+
+
 class Killed(ReconcileTest):
     def test_kill_9_at_any_time(self):
         provider = self.provider()
@@ -344,6 +381,63 @@ class Others(ReconcileTest):
         self.assertEqual(set(self.found(rig)), {f"evnt_{i}" for i in range(10)})
         self.assertTrue(provider.requests[-1][2]["Authorization"].startswith("Basic "))
 
+    def github(self, provider, **more):
+        return self.source(name="github", provider="github", **more, reconcile={
+            "every": "1s", "grace": "0s", "pause": "0s", "token_file": "key",
+            "url": provider.url + "/repos/o/r/hooks/1/deliveries?per_page=4"})
+
+    def delivery(self, i, **headers):
+        return {"guid": f"guid-{i}", "id": 1000 + i, "delivered_at": iso(time.time()), "event": "issues",
+                "headers": {"X-GitHub-Event": "issues", "X-GitHub-Delivery": f"guid-{i}", **headers},
+                "payload": {"action": "opened", "issue": {"number": i}, "repository": {"full_name": "o/r"}}}
+
+    def test_one_that_cannot_be_fetched_does_not_block_others(self):
+        provider = self.provider()
+        rig = self.github(provider)
+        provider.events = [self.delivery(i) for i in range(6)]
+        responses = {"1002": (200, {}, b'"' + b"x" * (20 << 20) + b'"'), "1003": (422, {}, b""), "1005": (500, {}, b"")}
+        provider.respond = lambda path, query: responses.get(path.rsplit("/", 1)[1])
+        wait_for(lambda: "500" in (self.state(rig)["error"] or ""), 30, "a failure")
+        self.assertEqual(self.found(rig), {})  # the newest is tried again first
+
+        def tried():
+            rig.cli_text("reconcile", "github")
+            return len(self.found(rig)) >= 3
+        wait_for(tried, 60, "the others")
+        self.walks(rig, 1)
+        self.assertEqual(set(self.found(rig)), {"guid-0", "guid-1", "guid-4"})
+        log = rig["reconcile"].log()
+        for text in ["larger than ingress.max_body", "responds 422", "responds 500"]:
+            self.assertIn(text, log)
+
+    def test_several_link_headers_and_too_long_ones(self):
+        provider = self.provider()
+        rig = self.github(provider)
+        provider.events = [self.delivery(i) for i in range(6)]
+        before = self.state(rig)["covered_until"]
+        extra = {"link": f'<{provider.url}/{"x" * 9000}>; rel="first"'}
+
+        def respond(path, query):
+            if not path.endswith("deliveries"):
+                return None
+            status, headers, body = provider.github(path, query)
+            return status, {**headers, **extra}, body
+        provider.respond = respond
+        wait_for(lambda: "header Link" in (self.state(rig)["error"] or ""), 30, "an error")
+        self.assertEqual(self.found(rig), {})
+        self.assertLessEqual(self.state(rig)["covered_until"], max(before, iso(time.time())))
+        extra = {"link": f'<{provider.url}/>; rel="first"'}
+        wait_for(lambda: len(self.found(rig)) >= 6, 30, "6 deliveries")
+
+    def test_a_workspace_in_a_header_that_the_list_lacks(self):
+        provider = self.provider()
+        rig = self.github(provider, workspace="header:X-Tenant")
+        provider.events = [self.delivery(0), self.delivery(1, **{"X-Tenant": "acme"})]
+        wait_for(lambda: self.found(rig), 30, "the event")
+        self.walks(rig, 1)
+        self.assertEqual({k: g["workspace"] for k, g in self.found(rig).items()}, {"guid-1": "acme"})
+        self.assertIn("lacks the header that names the workspace", rig["reconcile"].log())
+
     def test_custom(self):
         provider = self.provider()
         listed = []
@@ -376,6 +470,9 @@ class Others(ReconcileTest):
                 ({"provider": "github", "reconcile": {}}, "url is missing"),
                 ({"provider": "slack", "reconcile": {}}, "does not say how its provider lists events"),
                 ({"dedupe": "none", "reconcile": {}}, "needs a key of dedupe"),
+                ({"dedupe": {"keys": [["source", "id", "body_sha256"]]}, "reconcile": {}}, "needs a key of dedupe"),
+                ({"workspace": "header:X-Tenant", "reconcile": {}}, "list.headers is missing: workspace"),
+                ({"workspace": "query:tenant", "reconcile": {}}, "workspace of this source is read from query:"),
                 ({"reconcile": {"look_back": "30d"}}, "looks back further")]:
             with self.subTest(text):
                 config = {**rig.config["sources"][1], **change}

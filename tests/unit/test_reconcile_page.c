@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,6 +104,56 @@ static void next_page(void **state)
     list->paging = LISTING_ONE_PAGE;
 }
 
+/* Only a page that says so is the last one; not one that cannot be understood. */
+static void unreadable_next_page(void **state)
+{
+    struct provider_list *list = &source.reconcile.list;
+    char *text = gr_alloc(8192);
+
+    (void)state;
+    list->paging = LISTING_LAST_ID;
+    expr(&list->more, "json:/more");
+    assert_int_equal(read_page(ONE, "", ""), GR_OK);
+    assert_null(page.next);
+    assert_int_equal(
+        read_page("{\"x\": {\"data\": []}, \"more\": null}", "", ""), GR_OK);
+    assert_int_equal(read_page("{\"x\": {\"data\": []}, \"more\": {}}", "", ""),
+                     GR_REFUSE);
+    assert_non_null(strstr(why, "list.more"));
+    assert_int_equal(
+        read_page("{\"x\": {\"data\": [7]}, \"more\": true}", "", ""),
+        GR_REFUSE);
+    assert_non_null(strstr(why, "no usable event"));
+    expr_fini(&list->more);
+    list->more = (struct expr){0};
+    assert_int_equal(read_page("{\"x\": {\"data\": [7]}}", "", ""), GR_REFUSE);
+    list->paging = LISTING_CURSOR;
+    expr(&list->cursor, "json:/next");
+    assert_int_equal(read_page(ONE, "", ""), GR_OK);
+    assert_null(page.next);
+    assert_int_equal(
+        read_page("{\"x\": {\"data\": [7]}, \"next\": false}", "", ""), GR_OK);
+    assert_null(page.next);
+    assert_int_equal(
+        read_page("{\"x\": {\"data\": [7]}, \"next\": [1]}", "", ""),
+        GR_REFUSE);
+    sprintf(text, "{\"x\": {\"data\": [7]}, \"next\": \"%05000d\"}", 1);
+    assert_int_equal(read_page(text, "", ""), GR_REFUSE);
+    assert_non_null(strstr(why, "list.cursor"));
+    list->paging = LISTING_ONE_PAGE;
+    free(text);
+}
+
+/* After a reload that removed it. */
+static void no_event_url(void **state)
+{
+    struct listed item = {.text = {"{\"k\": 1}", 8}};
+
+    (void)state;
+    expr(&source.reconcile.list.key, "json:/k");
+    assert_null(page_event_url(&source, &item));
+}
+
 static void urls(void **state)
 {
     char *url = page_url(&source, 1700000000000, 1700000060000, "a b&c"),
@@ -160,9 +211,12 @@ static void one_event(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items), cmocka_unit_test(next_page),
-        cmocka_unit_test(urls), cmocka_unit_test(one_event)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(items),
+                                       cmocka_unit_test(next_page),
+                                       cmocka_unit_test(unreadable_next_page),
+                                       cmocka_unit_test(no_event_url),
+                                       cmocka_unit_test(urls),
+                                       cmocka_unit_test(one_event)};
 
     return cmocka_run_group_tests(tests, setup, NULL);
 }
