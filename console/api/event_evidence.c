@@ -63,13 +63,17 @@ static void ask(struct api_request *r, const char *process,
     api_ask(r, process, command, args);
 }
 
-/* false: a process did not reply, and the error was sent: a file is whole or absent. */
+/* false: a process did not reply, or has something that it did not give, and the error was sent: a file is
+ * whole or absent. */
 static bool all_replied(struct api_request *r)
 {
-    for (size_t i = 0; i < r->asked_count; i++)
-        if (r->asked[i]->end != QUESTION_REPLIED &&
-            r->asked[i]->end != QUESTION_REFUSED)
+    for (size_t i = 0; i < r->asked_count; i++) {
+        const struct process_question *q = r->asked[i];
+
+        if (q->end != QUESTION_REPLIED &&
+            (q->end != QUESTION_REFUSED || strcmp(q->code, "not_found") != 0))
             return api_answered(r, i);
+    }
     return true;
 }
 
@@ -168,7 +172,10 @@ static bool take_request(struct api_request *r)
         !json_equal(json_object_get(sent, key), json_object_get(request, key)))
         x->e.sent = json_pack("{s:O}", key, json_object_get(sent, key));
     json_decref(sent);
-    evidence_take_request(&x->e, request);
+    if (request)
+        evidence_take_request(&x->e, request);
+    else
+        evidence_request_deleted(&x->e);
     return true;
 }
 
@@ -294,6 +301,7 @@ static void respond_file(struct api_request *r)
 /* The event is known. false: there is nothing to export, and the error was sent. */
 static bool begin(struct api_request *r)
 {
+    const struct settings *s = r->api->daemon->settings;
     json_t *event = api_reply(r, 0);
     struct exporting *x;
     char *path, why[200];
@@ -314,7 +322,7 @@ static bool begin(struct api_request *r)
                  "export");
         return false;
     }
-    path = evidence_key_path(r->api->daemon->settings->state_dir);
+    path = evidence_key_path(s->state_dir);
     key = evidence_key_read(path, why);
     error = errno;
     free(path);
@@ -331,9 +339,13 @@ static bool begin(struct api_request *r)
     x->id = gr_strdup(text_of(event, "id"));
     x->key = key;
     buf_init(&x->file, FILE_MAX_BYTES);
-    processes_in(r->api->daemon->settings->run_dir, &x->processes);
     r->state = x;
     r->state_free = exporting_free;
+    if (processes_with_data(s->run_dir, s->state_dir, &x->processes, why) !=
+        GR_OK) {
+        api_fail(r, WEB_REFUSED, NULL, "%s", why);
+        return false;
+    }
     forget(r);
     return true;
 }

@@ -39,8 +39,9 @@ const struct command ctl_commands[] = {
             "makes of the archived requests of a period with what\nhappened to "
             "them. It reads the databases in state_dir, sends nothing, and "
             "does "
-            "not disturb\nthe processes. Exits 1 if there is a difference, 74 "
-            "if a database cannot be read.\n--provider shows what a built-in "
+            "not disturb\nthe processes. Exits 1 if there is a difference, 69 "
+            "if nothing was compared, 74 if a\ndatabase cannot be "
+            "read.\n--provider shows what a built-in "
             "profile does, and the same as `provider: custom`.",
         .examples = "  grapnel check\n"
                     "  grapnel check --running && grapnel reload\n"
@@ -201,8 +202,8 @@ const struct command ctl_commands[] = {
             "line, made\nwith the key pair of `grapnel evidence key`. The "
             "script verify-evidence.py in\n/usr/share/doc/grapnel/examples "
             "verifies it with the public key. A file that exists is "
-            "not\noverwritten. If a process cannot be reached, nothing is "
-            "written (exit 69).",
+            "not\noverwritten. If a process with a database in state_dir "
+            "cannot be reached, nothing is written\n(exit 69).",
         .examples = "  grapnel evidence evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
                     "--output evidence.json\n",
         .options = {{"--output", "FILE",
@@ -211,8 +212,8 @@ const struct command ctl_commands[] = {
                     {"--private-key", "FILE",
                      "the key to sign with (state_dir/evidence.key)"},
                     {"--partial", NULL,
-                     "also without processes that cannot be reached; the file "
-                     "names them"}},
+                     "also without what processes cannot give; the file says "
+                     "what is missing"}},
         .run = run_evidence,
     },
     {

@@ -73,6 +73,7 @@ int run_evidence_key(struct ctl *c)
 struct exporting {
     struct ctl *c;
     struct evidence e;
+    struct processes processes;
     char *id; /* the event's */
     bool partial;
     int code; /* not 0: the reason was printed, and nothing is written */
@@ -86,6 +87,15 @@ static void away(struct exporting *x, const char *process, const char *why)
         x->code = complain_away(x->c, process, why);
 }
 
+/* The process runs, and has something that it did not give. */
+static void failed(struct exporting *x, const char *process, const char *why)
+{
+    if (x->partial)
+        evidence_misses(&x->e, "%s did not give its part (%s).", process, why);
+    else if (!x->code)
+        x->code = complain(EXIT_REFUSED, "%s: %s", process, why);
+}
+
 static json_t *body_json(const struct buf *raw)
 {
     struct bytes body = {raw->data ? raw->data : "", raw->len};
@@ -95,29 +105,45 @@ static json_t *body_json(const struct buf *raw)
                : json_pack("{s:o}", "body_b64", encoding_base64_json(body));
 }
 
+static json_t *find_request(struct exporting *x, const char *as_sent,
+                            struct buf *raw)
+{
+    struct show_absence absence;
+    json_t *found = show_request_find(x->c, &x->processes, x->e.event, x->id,
+                                      as_sent, raw, &absence);
+
+    if (found)
+        return found;
+    if (*absence.failed)
+        failed(x, absence.failed, absence.failed_why);
+    if (*absence.away)
+        away(x, absence.away, absence.away_why);
+    if (!*absence.failed && !*absence.away)
+        evidence_request_deleted(&x->e);
+    return NULL;
+}
+
 static void take_request(struct exporting *x)
 {
     struct buf came = {0}, sent = {0};
-    json_t *request, *as_sent = NULL;
-    int code = 0;
+    json_t *request = find_request(x, NULL, &came), *as_sent = NULL;
 
-    request = show_request_of(x->c, x->e.event, x->id, NULL, &came, &code);
-    if (request)
-        as_sent = show_request_of(x->c, x->e.event, x->id, x->id, &sent, &code);
+    if (request) {
+        as_sent = find_request(x, x->id, &sent);
+        evidence_take_request(&x->e, request);
+    }
     if (as_sent && (came.len != sent.len ||
                     (came.len && memcmp(came.data, sent.data, came.len) != 0)))
         x->e.sent = body_json(&sent);
-    if (code == EXIT_UNAVAILABLE && !x->partial)
-        x->code = code;
-    evidence_take_request(&x->e, request);
     json_decref(as_sent);
     buf_fini(&came);
     buf_fini(&sent);
 }
 
 /* A part of a request of several events is known to ingress by the request's id. */
-static void take_traces(struct exporting *x, const struct processes *p)
+static void take_traces(struct exporting *x)
 {
+    const struct processes *p = &x->processes;
     const char *request = json_string_value(
         json_object_get(x->e.event, "request"));
     struct question *all = gr_alloc((p->count + 1) * sizeof *all);
@@ -140,6 +166,8 @@ static void take_traces(struct exporting *x, const struct processes *p)
     for (size_t i = 0; i < n; i++) {
         if (all[i].unreachable)
             away(x, all[i].process, all[i].why);
+        else if (question_failed(&all[i]))
+            failed(x, all[i].process, all[i].why);
         evidence_take_trace(&x->e, all[i].reply);
         json_decref(all[i].reply);
     }
@@ -175,23 +203,40 @@ static void take_acts(struct exporting *x, const char *process)
                           &unreachable, why)
                     : NULL;
     evidence_take_head(&x->e, reply);
-    if (!reply)
+    if (!reply && unreachable)
         away(x, process, why);
+    else if (!reply)
+        failed(x, process, why);
     json_decref(reply);
+}
+
+/* All that ever stored something: a process that was stopped in order has no socket. */
+static void find_processes(struct exporting *x)
+{
+    static const char *const keys[] = {"state_dir", NULL};
+    char why[200];
+
+    if (!x->c->settings)
+        need_settings(x->c, keys,
+                      "evidence needs only `state_dir` of the configuration, "
+                      "whose databases say which processes exist");
+    need_run_dir(x->c);
+    if (processes_with_data(x->c->run_dir, x->c->settings->state_dir,
+                            &x->processes, why) != GR_OK)
+        x->code = complain(EXIT_REFUSED, "%s", why);
 }
 
 static void collect(struct exporting *x)
 {
-    struct processes p;
-
-    processes_find(x->c, &p);
-    take_request(x);
+    find_processes(x);
     if (!x->code)
-        take_traces(x, &p);
-    for (size_t i = 0; i < p.count && !x->code; i++)
-        if (!process_is(p.names[i], "console")) /* it acts on no event */
-            take_acts(x, p.names[i]);
-    processes_fini(&p);
+        take_request(x);
+    if (!x->code)
+        take_traces(x);
+    for (size_t i = 0; i < x->processes.count && !x->code; i++)
+        /* The console acts on no event. */
+        if (!process_is(x->processes.names[i], "console"))
+            take_acts(x, x->processes.names[i]);
 }
 
 /* ---- the file ---- */
@@ -237,6 +282,7 @@ static int export_event(struct ctl *c, json_t *event, EVP_PKEY *key)
     json_array_foreach(x.e.missing, i, sentence) if (!x.code)
         complain(0, "missing: %s", json_string_value(sentence));
     evidence_fini(&x.e);
+    processes_fini(&x.processes);
     free(x.id);
     return x.code;
 }

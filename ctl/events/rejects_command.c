@@ -250,8 +250,7 @@ int run_rejects_show(struct ctl *c)
     json_t *args = json_pack("{s:s}", "id", id), *r = NULL;
     struct processes p;
     struct buf raw = {0};
-    char why[200] = "";
-    bool unreachable = false;
+    struct question q = {.what = "reject", .args = args};
     int code = 0;
 
     processes_find(c, &p);
@@ -259,12 +258,13 @@ int run_rejects_show(struct ctl *c)
         if (!process_is(p.names[i], "ingress"))
             continue;
         buf_fini(&raw);
-        r = show_fetch(c, p.names[i], "reject", args, &raw, &unreachable, why);
-        if (unreachable)
-            code = complain_away(c, p.names[i], why);
+        q.process = p.names[i];
+        r = show_fetch(c, &q, &raw);
+        if (q.unreachable)
+            code = complain_away(c, p.names[i], q.why);
     }
     if (!r && !code)
-        code = complain(EXIT_REFUSED, "%s", why);
+        code = complain(EXIT_REFUSED, "%s", q.why);
     if (r && parsed_value(&c->parsed, "--raw"))
         code = exchange_raw((struct bytes){raw.data ? raw.data : "", raw.len});
     else if (r && c->json)

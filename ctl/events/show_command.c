@@ -1,7 +1,5 @@
 /* show_command: `grapnel show`: the request of an event as it came, or one of its attempts. */
 #include "show_command.h"
-#include "ask.h"
-#include "bounds.h"
 #include "encoding.h"
 #include "exchange.h"
 #include "json_text.h"
@@ -28,21 +26,18 @@ static bool add_piece(const json_t *reply, struct buf *raw)
     return bytes > 0;
 }
 
-static json_t *ask_piece(struct ctl *c, const char *process, const char *what,
-                         const json_t *args, size_t offset, bool *unreachable,
-                         char why[200])
+static json_t *ask_piece(struct ctl *c, struct question *q, const json_t *args,
+                         size_t offset)
 {
-    json_t *all = json_deep_copy(args);
-
-    json_object_set_new(all, "offset", json_integer((json_int_t)offset));
-    return ask(c, process, what, all, ASK_MS, unreachable, why);
+    q->args = json_deep_copy(args);
+    json_object_set_new(q->args, "offset", json_integer((json_int_t)offset));
+    ask_all(c, q, 1, ASK_MS);
+    return q->reply;
 }
 
-json_t *show_fetch(struct ctl *c, const char *process, const char *what,
-                   json_t *args, struct buf *raw, bool *unreachable,
-                   char why[200])
+json_t *show_fetch(struct ctl *c, struct question *q, struct buf *raw)
 {
-    json_t *first = ask_piece(c, process, what, args, 0, unreachable, why);
+    json_t *args = q->args, *first = ask_piece(c, q, args, 0);
     bool has_body = json_object_get(first, "body_b64");
     size_t all = (size_t)integer_of(first, "body_bytes");
     json_t *piece = json_incref(first);
@@ -50,7 +45,7 @@ json_t *show_fetch(struct ctl *c, const char *process, const char *what,
     buf_init(raw, BODY_MAX_BYTES);
     while (has_body && piece && add_piece(piece, raw) && raw->len < all) {
         json_decref(piece);
-        piece = ask_piece(c, process, what, args, raw->len, unreachable, why);
+        piece = ask_piece(c, q, args, raw->len);
     }
     if (has_body && raw->len == all) {
         struct bytes body = {raw->data ? raw->data : "", raw->len};
@@ -63,11 +58,14 @@ json_t *show_fetch(struct ctl *c, const char *process, const char *what,
             json_object_set_new(first, "body_b64", encoding_base64_json(body));
     } else if (has_body) { /* it was deleted between two pieces */
         if (piece)
-            snprintf(why, 200, "the body was deleted while it was read");
+            snprintf(q->why, sizeof q->why,
+                     "the body was deleted while it was read");
         json_decref(first);
         first = NULL;
     }
     json_decref(piece);
+    q->args = args;
+    q->reply = first;
     return first;
 }
 
@@ -78,18 +76,18 @@ static const char *string_of(const json_t *o, const char *key)
     return text ? text : "";
 }
 
-json_t *show_request_of(struct ctl *c, const json_t *event, const char *id,
-                        const char *as_sent, struct buf *raw, int *code)
+json_t *show_request_find(struct ctl *c, const struct processes *p,
+                          const json_t *event, const char *id,
+                          const char *as_sent, struct buf *raw,
+                          struct show_absence *absence)
 {
     const char *at = string_of(event, "received_at"),
                *request = string_of(event, "request"),
-               *ours = *string_of(event, "id") ? string_of(event, "id") : id,
-               *away = NULL;
+               *ours = *string_of(event, "id") ? string_of(event, "id") : id;
     bool own = strcmp(string_of(event, "source"), OPERATIONAL_SOURCE) == 0;
-    char why[200], away_why[200] = "";
     json_t *args, *best = NULL;
-    struct processes p;
 
+    *absence = (struct show_absence){.away = ""};
     if (*request)
         args = json_pack("{s:s,s:s}", "id", request, "event", ours);
     else if (strstr(string_of(event, "reason"), "idempotency_key_reused"))
@@ -100,19 +98,22 @@ json_t *show_request_of(struct ctl *c, const json_t *event, const char *id,
     if (as_sent && !own)
         json_object_set_new(args, "as_sent", json_string(as_sent));
     buf_init(raw, BODY_MAX_BYTES);
-    processes_find(c, &p);
-    for (size_t i = 0; i < p.count; i++) {
+    for (size_t i = 0; i < p->count; i++) {
+        struct question q = {
+            .process = p->names[i], .what = "request", .args = args};
         struct buf body;
         json_t *reply;
-        bool unreachable;
 
-        if (!process_is(p.names[i], own ? "sequencer" : PROCESSES_WITH_ARCHIVE))
+        if (!process_is(p->names[i],
+                        own ? "sequencer" : PROCESSES_WITH_ARCHIVE))
             continue;
-        reply = show_fetch(c, p.names[i], "request", args, &body, &unreachable,
-                           why);
-        if (unreachable) {
-            away = p.names[i];
-            memcpy(away_why, why, sizeof why);
+        reply = show_fetch(c, &q, &body);
+        if (q.unreachable && !*absence->away) {
+            snprintf(absence->away, sizeof absence->away, "%s", q.process);
+            memcpy(absence->away_why, q.why, sizeof q.why);
+        } else if (question_failed(&q) && !*absence->failed) {
+            snprintf(absence->failed, sizeof absence->failed, "%s", q.process);
+            memcpy(absence->failed_why, q.why, sizeof q.why);
         }
         /* Duplicates of an idempotency key have one id, also in several ingress
          * processes: take the one that was received with this event. */
@@ -129,18 +130,40 @@ json_t *show_request_of(struct ctl *c, const json_t *event, const char *id,
         buf_fini(&body);
         json_decref(reply);
     }
-    if (!best && away)
-        *code = complain_away(c, away, away_why);
-    else if (!best && own)
-        *code = complain(EXIT_REFUSED, "%s", why);
-    else if (!best)
+    json_decref(args);
+    return best;
+}
+
+/* NULL: the reason was printed, and *code is the exit code. */
+static json_t *request_of(struct ctl *c, const json_t *event, const char *id,
+                          const char *as_sent, struct buf *raw, int *code)
+{
+    bool own = strcmp(string_of(event, "source"), OPERATIONAL_SOURCE) == 0;
+    struct show_absence absence;
+    struct processes p;
+    json_t *found;
+
+    processes_find(c, &p);
+    found = show_request_find(c, &p, event, id, as_sent, raw, &absence);
+    processes_fini(&p);
+    if (found)
+        return found;
+    if (*absence.failed)
+        *code = complain(EXIT_REFUSED, "%s: %s", absence.failed,
+                         absence.failed_why);
+    else if (*absence.away)
+        *code = complain_away(c, absence.away, absence.away_why);
+    else if (own)
+        *code = complain(EXIT_REFUSED,
+                         "the sequencer does not have the body of %s: it "
+                         "keeps those of Grapnel's own events for history.keep",
+                         id);
+    else
         *code = complain(EXIT_REFUSED,
                          "no ingress process has the request of %s: it was "
                          "deleted after ingress.archive.keep, or never arrived",
                          id);
-    processes_fini(&p);
-    json_decref(args);
-    return best;
+    return NULL;
 }
 
 /* Prints the request in the form that the options ask for. Returns the exit code. */
@@ -219,7 +242,7 @@ int run_show(struct ctl *c)
     if (json_object_get(event, "matches")) {
         code = trace_print_matches(c, event);
     } else {
-        r = show_request_of(c, event, id, attempt ? ours : NULL, &raw, &code);
+        r = request_of(c, event, id, attempt ? ours : NULL, &raw, &code);
         if (attempt) {
             code = show_attempt(c, ours,
                                 &(struct sent_from){.event = event,

@@ -2,7 +2,6 @@
 #include "ask.h"
 #include "clock.h"
 #include "commands.h"
-#include "control.h"
 #include <czmq.h>
 #include <sys/un.h>
 
@@ -89,6 +88,11 @@ json_t *ask_needed(struct ctl *c, const char *process, const char *what,
     return reply;
 }
 
+bool question_failed(const struct question *q)
+{
+    return !q->reply && !q->unreachable && strcmp(q->code, "not_found") != 0;
+}
+
 void ask_all(struct ctl *c, struct question *all, size_t count, int timeout_ms)
 {
     zsock_t **sockets = gr_alloc((count + 1) * sizeof *sockets);
@@ -100,6 +104,7 @@ void ask_all(struct ctl *c, struct question *all, size_t count, int timeout_ms)
         json_t *by = by_of(q->what);
 
         q->reply = NULL;
+        *q->code = 0;
         q->unreachable = !process_listens(c, q->process, q->why);
         if (!q->unreachable)
             sockets[i] = control_send(c->run_dir, q->process, q->what, q->args,
@@ -116,8 +121,8 @@ void ask_all(struct ctl *c, struct question *all, size_t count, int timeout_ms)
         left_ms = left_ms > 0 ? left_ms : 0;
         if (sockets[i])
             zsock_set_rcvtimeo(sockets[i], left_ms);
-        all[i].reply = control_take(sockets[i], &all[i].unreachable,
-                                    all[i].why);
+        all[i].reply = control_take_coded(sockets[i], &all[i].unreachable,
+                                          all[i].code, all[i].why);
     }
     free(sockets);
 }

@@ -3,6 +3,7 @@
 #ifndef CTL_ASK_H
 #define CTL_ASK_H
 
+#include "control.h"
 #include "ctl.h"
 #include "processes.h"
 
@@ -37,8 +38,11 @@ struct question {
     /* set as ask() does: */
     json_t *reply;
     bool unreachable;
+    char code[CONTROL_CODE_BYTES]; /* of a refusal, such as "not_found" */
     char why[200];
 };
+/* Whether it refused for another reason than that it does not have the thing. */
+bool question_failed(const struct question *q);
 void ask_all(struct ctl *c, struct question *all, size_t count, int timeout_ms);
 
 /* Whether this user may not read run_dir, so that the state of the processes is unknown. */

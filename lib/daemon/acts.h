@@ -91,6 +91,9 @@ void acts_work(struct acts *a, int64_t mono_ms, int64_t now_ms);
 void acts_flush(struct acts *a);
 void acts_undo(struct acts *a);
 
+/* Whether a string in `v` is one of `about`, or contains the part of an event's id that ids made of
+ * it have, too. Pure. */
+bool acts_names(const json_t *v, const json_t *about);
 /* The command `audit`: a page of rows, newest first. */
 json_t *acts_audit(void *self, json_t *args, char why[200]);
 /* The commands `audit_verify` and `audit_head`. */

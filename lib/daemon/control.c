@@ -698,12 +698,13 @@ zsock_t *control_send(const char *run_dir, const char *process, const char *ask,
     return req;
 }
 
-json_t *control_take(zsock_t *req, bool *unreachable, char why[200])
+json_t *control_take_coded(zsock_t *req, bool *unreachable,
+                           char code[CONTROL_CODE_BYTES], char why[200])
 {
-    char code[CONTROL_CODE_BYTES];
     json_t *reply = NULL;
     zframe_t *frame = NULL;
 
+    *code = 0;
     snprintf(why, 200, "it does not respond");
     while (req && !frame) {
         frame = zframe_recv(req);
@@ -717,6 +718,13 @@ json_t *control_take(zsock_t *req, bool *unreachable, char why[200])
     zframe_destroy(&frame);
     zsock_destroy(&req);
     return reply;
+}
+
+json_t *control_take(zsock_t *req, bool *unreachable, char why[200])
+{
+    char code[CONTROL_CODE_BYTES];
+
+    return control_take_coded(req, unreachable, code, why);
 }
 
 json_t *control_ask(const char *run_dir, const char *process, const char *ask,

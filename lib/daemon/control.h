@@ -114,11 +114,13 @@ json_t *control_ask(const char *run_dir, const char *process, const char *ask,
 zsock_t *control_send(const char *run_dir, const char *process, const char *ask,
                       json_t *args, json_t *by, int timeout_ms);
 json_t *control_take(zsock_t *req, bool *unreachable, char why[200]);
+/* The same, with the code of an error; of a text that is not a reply, and if there is none, it is empty. */
+enum { CONTROL_CODE_BYTES = 32 };
+json_t *control_take_coded(zsock_t *req, bool *unreachable,
+                           char code[CONTROL_CODE_BYTES], char why[200]);
 
 /* For clients that must not wait: the text of a request (owned by the caller; borrows
- * args and by), and the reply in a text, as above. Of an error, `code` is its code; of a text
- * that is not a reply it is empty. */
-enum { CONTROL_CODE_BYTES = 32 };
+ * args and by), and the reply in a text, as above, with the code of an error. */
 char *control_question(const char *ask, json_t *args, json_t *by);
 json_t *control_reading(struct bytes text, char code[CONTROL_CODE_BYTES],
                         char why[200]);

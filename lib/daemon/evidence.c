@@ -1,7 +1,9 @@
 /* evidence: builds the document about an event, and signs it. */
 #include "evidence.h"
+#include "acts.h"
 #include "encoding.h"
 #include "json_text.h"
+#include "operational.h"
 #include "sent_headers.h"
 #include "sha256.h"
 #include "timeline.h"
@@ -201,8 +203,8 @@ bool evidence_is_erased(const json_t *event)
 
 json_t *evidence_names(const struct evidence *e)
 {
-    static const char *const keys[] = {"id", "request", "provider_id",
-                                       "delivery_id"};
+    /* Only ids that Grapnel made: a sender may give its event the name of anything. */
+    static const char *const keys[] = {"id", "request"};
     json_t *names = json_array();
 
     for (size_t i = 0; i < COUNT_OF(keys); i++)
@@ -222,11 +224,6 @@ void evidence_take_request(struct evidence *e, json_t *request)
     int bytes;
 
     e->request = request;
-    if (!request) {
-        evidence_misses(e, "The request is no longer in the archive "
-                           "(ingress.archive.keep).");
-        return;
-    }
     if (b64) {
         bytes = encoding_base64((struct bytes){json_string_value(b64), n}, raw,
                                 n);
@@ -268,9 +265,77 @@ void evidence_take_trace(struct evidence *e, const json_t *reply)
     }
 }
 
+void evidence_request_deleted(struct evidence *e)
+{
+    bool own = strcmp(text_of(e->event, "source"), OPERATIONAL_SOURCE) == 0;
+
+    evidence_misses(e, own ? "The sequencer no longer has the body of this "
+                             "event of Grapnel's own (history.keep)."
+                           : "The request is no longer in the archive "
+                             "(ingress.archive.keep).");
+}
+
+static bool is_id(const json_t *v)
+{
+    const char *text = json_string_value(v);
+
+    return text &&
+           (strncmp(text, "evt_", 4) == 0 || strncmp(text, "dlq_", 4) == 0);
+}
+
+/* The number of those that did not fit into the row (acts.c). */
+static bool is_rest(const json_t *v)
+{
+    const char *text = json_string_value(v);
+
+    return text && strncmp(text, "…", strlen("…")) == 0;
+}
+
+/* A copy whose lists have only the event's own of all that they name: the others may be of somebody
+ * else. */
+static json_t *own_part(json_t *v, const json_t *names)
+{
+    json_t *out, *item;
+    const char *key;
+    size_t i, others = 0;
+    bool named = false;
+
+    if (json_is_object(v)) {
+        out = json_object();
+        json_object_foreach(v, key, item)
+            json_object_set_new(out, key, own_part(item, names));
+        return out;
+    }
+    if (!json_is_array(v))
+        return json_incref(v);
+    out = json_array();
+    json_array_foreach(v, i, item) named |= acts_names(item, names);
+    json_array_foreach(v, i, item)
+    {
+        if (acts_names(item, names) || is_rest(item) ||
+            (!named && !is_id(item)))
+            json_array_append_new(out, own_part(item, names));
+        else
+            others++;
+    }
+    if (others)
+        json_array_append_new(out, json_sprintf("… %zu others", others));
+    return out;
+}
+
 void evidence_take_acts(struct evidence *e, const json_t *rows)
 {
-    json_array_extend(e->acts, (json_t *)(uintptr_t)rows);
+    json_t *names = evidence_names(e), *row, *own;
+    size_t i;
+
+    json_array_foreach((json_t *)(uintptr_t)rows, i, row)
+    {
+        own = json_copy(row);
+        json_object_set_new(own, "args",
+                            own_part(json_object_get(row, "args"), names));
+        json_array_append_new(e->acts, own);
+    }
+    json_decref(names);
 }
 
 void evidence_take_head(struct evidence *e, const json_t *reply)
@@ -284,13 +349,18 @@ void evidence_take_head(struct evidence *e, const json_t *reply)
 void evidence_misses(struct evidence *e, const char *fmt, ...)
 {
     char *text = NULL;
+    json_t *sentence;
+    bool known = false;
     va_list ap;
+    size_t i;
 
     va_start(ap, fmt);
     if (vasprintf(&text, fmt, ap) < 0)
         die(EXIT_STORAGE, "out of memory");
     va_end(ap);
-    if (json_array_size(e->missing) < MISSING_MAX)
+    json_array_foreach(e->missing, i, sentence)
+        known |= strcmp(json_string_value(sentence), text) == 0;
+    if (!known && json_array_size(e->missing) < MISSING_MAX)
         json_array_append_new(e->missing, json_text_of(text));
     free(text);
 }

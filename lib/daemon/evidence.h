@@ -31,7 +31,7 @@ GR_MUST_CHECK gr_rc evidence_file_make(const char *path, struct bytes text,
 /* All parts are the struct's. */
 struct evidence {
     json_t *event;   /* the sequencer's reply to `trace` */
-    json_t *request; /* as `show` has it; NULL: deleted */
+    json_t *request; /* as `show` has it; NULL: `missing` says why */
     json_t *sent;    /* the body that endpoints get, if it is another one */
     json_t *verification; /* NULL: not known any more */
     json_t *timeline, *attempts, *acts, *heads;
@@ -45,14 +45,17 @@ void evidence_fini(struct evidence *e);
 bool evidence_is_erased(const json_t *event);
 /* The ids by which operators' acts name the event: the argument `about` of the command `audit`. */
 json_t *evidence_names(const struct evidence *e);
-/* The archived request, with the whole body in `body` or `body_b64`; taken over. NULL: it is deleted. */
+/* The archived request, with the whole body in `body` or `body_b64`; taken over. */
 void evidence_take_request(struct evidence *e, json_t *request);
+/* Instead: all archives replied that they do not have it. */
+void evidence_request_deleted(struct evidence *e);
 /* A reply to `trace` of another process than the sequencer; NULL: that knows nothing. After the request. */
 void evidence_take_trace(struct evidence *e, const json_t *reply);
-/* Rows of the command `audit`, newest first, and the newest hash of the chain. */
+/* Rows of the command `audit`, newest first, of whose lists of ids only the event's own are exported; and the
+ * newest hash of the chain. */
 void evidence_take_acts(struct evidence *e, const json_t *rows);
 void evidence_take_head(struct evidence *e, const json_t *reply);
-/* Something that the file does not have; a whole sentence. */
+/* Something that the file does not have; a whole sentence, which is in the file once. */
 void evidence_misses(struct evidence *e, const char *fmt, ...) GR_PRINTF(2, 3);
 
 /* Appends the whole file. `by`: who exports it. GR_REFUSE: it does not fit, or cannot be signed. */

@@ -1,8 +1,10 @@
-/* processes: finds the control sockets in run_dir. */
+/* processes: finds processes by their control sockets in run_dir, and by their databases. */
 #include "processes.h"
 #include "alloc.h"
 #include "bounds.h"
 #include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,24 +47,44 @@ static void add(struct processes *p, const char *name, size_t n)
     p->names[p->count++] = gr_strndup(name, n);
 }
 
-void processes_in(const char *run_dir, struct processes *p)
+static bool has(const struct processes *p, const char *name, size_t n)
 {
-    static const char suffix[] = ".control";
-    const size_t s = sizeof suffix - 1;
-    struct dirent *e;
-    DIR *dir;
+    for (size_t i = 0; i < p->count; i++)
+        if (strncmp(p->names[i], name, n) == 0 && !p->names[i][n])
+            return true;
+    return false;
+}
 
-    *p = (struct processes){0};
-    dir = opendir(run_dir);
-    while (dir && (e = readdir(dir))) {
+/* Adds NAME of each file NAME.SUFFIX that is not in the list yet. false: errno says why the folder cannot
+ * be read. */
+static bool add_files(struct processes *p, const char *folder,
+                      const char *suffix, bool known_kinds)
+{
+    const size_t s = strlen(suffix);
+    DIR *dir = opendir(folder);
+    struct dirent *e;
+
+    if (!dir)
+        return false;
+    while ((e = readdir(dir))) {
         size_t n = strlen(e->d_name);
 
         if (n > s && n - s <= NAME_MAX_BYTES &&
-            strcmp(e->d_name + n - s, suffix) == 0)
+            strcmp(e->d_name + n - s, suffix) == 0 &&
+            !has(p, e->d_name, n - s)) {
             add(p, e->d_name, n - s);
+            if (known_kinds &&
+                process_rank(p->names[p->count - 1]) == COUNT_OF(kinds))
+                free(p->names[--p->count]);
+        }
     }
-    if (dir)
-        closedir(dir);
+    closedir(dir);
+    return true;
+}
+
+/* Adds one of each kind that delivery needs, if there is none, and sorts. */
+static void complete(struct processes *p)
+{
     for (size_t k = 0; k < NEEDED; k++) {
         bool there = false;
 
@@ -74,6 +96,27 @@ void processes_in(const char *run_dir, struct processes *p)
             add(p, kinds[k], strlen(kinds[k]));
     }
     qsort(p->names, p->count, sizeof *p->names, compare);
+}
+
+void processes_in(const char *run_dir, struct processes *p)
+{
+    *p = (struct processes){0};
+    (void)add_files(p, run_dir, ".control", false);
+    complete(p);
+}
+
+gr_rc processes_with_data(const char *run_dir, const char *state_dir,
+                          struct processes *p, char why[200])
+{
+    *p = (struct processes){0};
+    (void)add_files(p, run_dir, ".control", false);
+    if (!add_files(p, state_dir, ".db", true)) {
+        snprintf(why, 200, "%.100s: %s", state_dir, strerror(errno));
+        processes_fini(p);
+        return GR_REFUSE;
+    }
+    complete(p);
+    return GR_OK;
 }
 
 void processes_fini(struct processes *p)

@@ -1,9 +1,10 @@
-/* processes: the processes that have a control socket in run_dir. For the command line and the
+/* processes: the processes that have a control socket in run_dir, or a database. For the command line and the
  * console, at any time. A process that was killed leaves the file of its socket behind, so only
  * a connection shows that it runs. */
 #ifndef DAEMON_PROCESSES_H
 #define DAEMON_PROCESSES_H
 
+#include "rc.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -16,6 +17,11 @@ struct processes {
 };
 
 void processes_in(const char *run_dir, struct processes *p);
+/* The same, and each process that has a database in state_dir: one that was stopped in order has no socket,
+ * but what it stored. For questions whose answer must be complete. GR_REFUSE: `why`, and there is no list. */
+GR_MUST_CHECK gr_rc processes_with_data(const char *run_dir,
+                                        const char *state_dir,
+                                        struct processes *p, char why[200]);
 void processes_fini(struct processes *p);
 
 /* "deliverer-7" and "deliverer" are of the kind "deliverer". `kinds`: one, or several with blanks

@@ -154,6 +154,71 @@ class Evidence(RigTest):
         done = rig.cli_text("evidence", "evt_" + 26 * "0")
         self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
 
+    def test_a_process_that_was_stopped_in_order_is_missed(self):
+        rig = self.rig({"console": {"tokens": [TOKEN]}}, deliverers=2, console=True)
+        rig.start()
+        self.keys(rig)
+        event = rig.accept()
+        rig.wait_status(event)
+        by = rig.deliveries(event)[0]["attempts"][0]["deliverer"]
+        self.assertEqual(len(json.loads(self.export(rig, event).read_bytes())["attempts"]), 1)
+        rig[by].stop()
+        self.assertFalse((rig.run_dir / f"{by}.control").exists())
+        path, said = self.export(rig, event, code=69)
+        self.assertIn(by, said)
+        self.assertEqual(self.get(rig, event, TOKEN)[0], 503)
+        partial = json.loads(self.export(rig, event, "--partial").read_bytes())
+        self.assertEqual((partial["attempts"], len(partial["missing"])), ([], 1), partial["missing"])
+        self.assertIn(f"{by} could not be reached", partial["missing"][0])
+
+    def test_why_the_request_is_missing(self):
+        rig = self.rig({"console": {"tokens": [TOKEN]}}, console=True)
+        rig.start()
+        self.keys(rig)
+        first, damaged, last = [rig.accept(rig.plane_body()) for _ in range(3)]
+        for event in first, damaged, last:
+            rig.wait_status(event)
+        rig["ingress"].stop()
+        story = json.loads(self.export(rig, damaged, "--partial").read_bytes())
+        self.assertIsNone(story["request"])
+        self.assertEqual([m.split(" (")[0] for m in story["missing"]],
+                         ["ingress could not be reached"])
+        rig.change("ingress", "UPDATE archive SET body = CAST(replace(CAST(body AS TEXT), "
+                   "'issue', 'ISSUE') AS BLOB) WHERE event_id = ?", damaged)
+        rig.start("ingress")
+        path, said = self.export(rig, damaged, code=1)
+        self.assertIn("is damaged", said)
+        self.assertEqual(self.get(rig, damaged, TOKEN)[0], 409)
+        story = json.loads(self.export(rig, damaged, "--partial").read_bytes())
+        self.assertIsNone(story["request"])
+        self.assertIn("is damaged", story["missing"][0])
+        self.assertNotIn("no longer", " ".join(story["missing"]))
+        rig["ingress"].stop()
+        rig.change("ingress", "DELETE FROM archive WHERE event_id = ?", damaged)
+        rig.start("ingress")
+        story = json.loads(self.export(rig, damaged).read_bytes())
+        self.assertEqual(len(story["missing"]), 1, story["missing"])
+        self.assertIn("no longer in the archive", story["missing"][0])
+        self.assertEqual(self.get(rig, damaged, TOKEN)[0], 200)
+
+    def test_acts_on_others_stay_out_of_the_file(self):
+        rig = self.rig({"producers": [{"name": "billing", "tokens": [TOKEN]}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}]})
+        rig.start()
+        self.keys(rig)
+        # The sender has named its event after an endpoint.
+        body = json.dumps({"type": "t", "workspace": "w", "data": {}, "id": "crm"}).encode()
+        mine = rig.accept(body, path="/v1/events", headers={"Authorization": f"Bearer {TOKEN}"})
+        other = rig.accept()
+        wait_for(lambda: len(rig.ask("dlqd", "dlq")["dead_letters"]) == 2)
+        self.assertEqual(rig.cli("endpoints", "pause", "crm")[1], 0)
+        self.assertEqual(rig.cli("dlq", "retry", f"dlq_{mine[4:]}-crm", f"dlq_{other[4:]}-crm")[1], 0)
+        story = json.loads(self.export(rig, mine).read_bytes())
+        act, = story["acts"]
+        self.assertEqual((act["command"], act["args"]["ids"]),
+                         ("dlq_retry", [f"dlq_{mine[4:]}-crm", "\u2026 1 others"]))
+        self.assertNotIn(other[4:], json.dumps(story))
+
     def get(self, rig, event, token, path="evidence"):
         return http_request(rig.console_port, "GET", f"/api/v1/events/{event}/{path}", b"",
                             {"Authorization": f"Bearer {token}"})

@@ -436,6 +436,40 @@ static void pages_go_on_to_the_first_row(void **state)
     json_decref(asked);
 }
 
+/* A search through the whole table must not take the process' turns. */
+static void a_page_that_matches_nothing_ends_too(void **state)
+{
+    static const char id[] = "evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A";
+    json_t *asked = json_pack("{s:[s]}", "about", id), *page, *next;
+    char name[3901], text[4000], why[200];
+    size_t rows = 0;
+    int pages = 0;
+
+    (void)state;
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    db_begin(db);
+    snprintf(text, sizeof text, "{\"ids\":[\"dlq_%s-crm\"]}", id + 4);
+    done(&change, with_key("", ""), text, REPLY);
+    snprintf(text, sizeof text, "{\"name\":\"%s\"}", name);
+    for (int i = 0; i < 300; i++)
+        done(&change, with_key("", ""), text, REPLY);
+    commit();
+    do {
+        page = acts_audit(a, asked, why);
+        assert_non_null(page);
+        rows += json_array_size(json_object_get(page, "audit"));
+        assert_int_equal(rows, pages++);
+        next = json_incref(json_object_get(page, "next"));
+        json_object_set(asked, "before", next);
+        json_decref(page);
+        json_decref(next);
+    } while (json_is_string(next));
+    assert_int_equal(rows, 1);
+    assert_int_equal(pages, 2);
+    json_decref(asked);
+}
+
 static void every_statement_uses_an_index(void **state)
 {
     sqlite3_stmt *s = NULL;
@@ -468,6 +502,7 @@ int main(void)
         T(a_row_has_the_arguments_without_secrets),
         T(long_arguments_are_cut),
         T(pages_go_on_to_the_first_row),
+        T(a_page_that_matches_nothing_ends_too),
         T(every_statement_uses_an_index),
     };
 
