@@ -71,6 +71,8 @@ static void print_report(const json_t *doc)
 {
     char *names = join_strings(json_object_get(doc, "archives"), SIZE_MAX);
     json_t *differences = json_object_get(doc, "differences"), *row;
+    bool all = !json_array_size(json_object_get(doc, "unjudged")) &&
+               !json_array_size(json_object_get(doc, "unverified"));
     size_t i;
 
     printf("%s: %lld events since %s %s, of the archive of %s\n",
@@ -79,8 +81,11 @@ static void print_report(const json_t *doc)
     free(names);
     if (json_array_size(differences))
         printf("\n  EVENTS  DIFFERENCE\n");
+    else if (!integer_of(doc, "judged"))
+        printf("nothing was compared\n");
     else
-        printf("no difference from what happened\n");
+        printf("no difference from what happened%s\n",
+               all ? "" : ", as far as it was compared");
     json_array_foreach(differences, i, row) print_difference(row);
     json_array_foreach(json_object_get(doc, "unverified"), i, row)
         printf("%ssource %s: the signatures of %lld requests were not "
@@ -126,7 +131,8 @@ static int compare(struct ctl *c, int64_t since_ms, size_t examples)
     struct judging *judging;
     json_t *doc, *archives = json_array();
     const struct string_list *names;
-    bool good, same;
+    bool good;
+    int code;
 
     if (!reading) {
         json_decref(archives);
@@ -142,7 +148,10 @@ static int compare(struct ctl *c, int64_t since_ms, size_t examples)
     json_object_set_new(doc, "file", json_text_of(c->settings->path));
     json_object_set_new(doc, "since", json_time(since_ms));
     json_object_set_new(doc, "archives", archives);
-    same = !json_array_size(json_object_get(doc, "differences"));
+    code = !good                                                  ? EXIT_STORAGE
+           : json_array_size(json_object_get(doc, "differences")) ? EXIT_REFUSED
+           : integer_of(doc, "judged")                            ? 0
+                                       : EXIT_UNAVAILABLE;
     if (good && c->json)
         print_json(json_incref(doc));
     else if (good)
@@ -151,7 +160,7 @@ static int compare(struct ctl *c, int64_t since_ms, size_t examples)
     judging_free(judging);
     report_free(report);
     reading_close(reading);
-    return !good ? EXIT_STORAGE : same ? 0 : EXIT_REFUSED;
+    return code;
 }
 
 int check_against(struct ctl *c, const char *since)

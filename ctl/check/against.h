@@ -43,7 +43,8 @@ void reading_close(struct reading *r);
 const struct string_list *reading_names(const struct reading *r);
 /* The next requests, in the order in which the sequencer took them. Each batch is a read transaction
  * of milliseconds, and at most 1000 requests or about 16 MiB of each archive. *count 0: the end.
- * GR_REFUSE: a database cannot be read: `why`. */
+ * GR_REFUSE: a database cannot be read, or could not be for a question about the batch before, whose
+ * answer was then wrong: `why`. */
 GR_MUST_CHECK gr_rc reading_batch(struct reading *r,
                                   struct archived_request **all, size_t *count,
                                   char why[300]);

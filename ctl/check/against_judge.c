@@ -34,6 +34,8 @@ static const char partly_erased[] =
 static const char operated[] = "an operator has decided about it";
 static const char not_by_file[] =
     "it was refused for a reason that no configuration changes";
+static const char still_waits[] =
+    "only where it goes, as it still waits for other events";
 static const char older_first[] =
     "the event that it is a duplicate of is older than the period, or not in "
     "the archive";
@@ -507,6 +509,8 @@ static void compare(struct judging *j, const struct comparing *c,
         differs(j, c, DIFFERENCE_NOT_IGNORED, c->reason, NULL);
     else if (valid && c->status == RECORDED_ROUTED)
         compare_routing(j, c, subject);
+    else if (valid && c->status == RECORDED_BUFFERED)
+        report_unjudged(j->report, still_waits);
 }
 
 /* Why an event cannot be compared; NULL: it can. */

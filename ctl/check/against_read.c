@@ -37,6 +37,7 @@ struct reading {
     size_t endpoint_count;
     struct archived_request batch[BATCH_ROWS];
     size_t batch_count;
+    char failed[300]; /* the first error of a question; "": none */
 };
 
 /* ---- databases ---- */
@@ -90,30 +91,44 @@ static struct bytes copy_at(sqlite3_stmt *s, int i)
     return (struct bytes){copy, n};
 }
 
+static void explain(sqlite3 *db, char why[300])
+{
+    snprintf(why, 300, "%.150s: %.140s", sqlite3_db_filename(db, "main"),
+             sqlite3_errmsg(db));
+}
+
+/* The number, or `none`. *good false: an error, `why`; then it does nothing. */
 static int64_t number_of(sqlite3 *db, const char *sql, int64_t argument,
-                         int64_t none)
+                         int64_t none, bool *good, char why[300])
 {
     sqlite3_stmt *s = NULL;
     int64_t v = none;
+    int rc = SQLITE_ERROR;
 
+    if (!*good)
+        return none;
     if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) == SQLITE_OK &&
-        sqlite3_bind_int64(s, 1, argument) == SQLITE_OK &&
-        sqlite3_step(s) == SQLITE_ROW &&
-        sqlite3_column_type(s, 0) != SQLITE_NULL)
+        sqlite3_bind_int64(s, 1, argument) == SQLITE_OK)
+        rc = sqlite3_step(s);
+    if (rc == SQLITE_ROW && sqlite3_column_type(s, 0) != SQLITE_NULL)
         v = sqlite3_column_int64(s, 0);
+    *good = rc == SQLITE_ROW || rc == SQLITE_DONE;
+    if (!*good)
+        explain(db, why);
     sqlite3_finalize(s);
     return v;
 }
 
 /* Times ascend with numbers but for changes of the clock: the first row of the period, by halves. */
-static void find_period(struct archive_file *f, int64_t since_ms)
+static bool find_period(struct archive_file *f, int64_t since_ms, char why[300])
 {
     int64_t low, high;
+    bool good = true;
 
     f->first = number_of(f->db, "SELECT min(n) FROM archive WHERE n > ?1", -1,
-                         1);
-    f->last = number_of(f->db, "SELECT max(n) FROM archive WHERE n > ?1", -1,
-                        0);
+                         1, &good, why);
+    f->last = number_of(f->db, "SELECT max(n) FROM archive WHERE n > ?1", -1, 0,
+                        &good, why);
     low = f->first;
     high = f->last + 1;
     while (low < high) {
@@ -122,12 +137,13 @@ static void find_period(struct archive_file *f, int64_t since_ms)
         if (number_of(f->db,
                       "SELECT received_ms FROM archive WHERE n >= ?1 ORDER BY "
                       "n LIMIT 1",
-                      middle, INT64_MAX) < since_ms)
+                      middle, INT64_MAX, &good, why) < since_ms)
             low = middle + 1;
         else
             high = middle;
     }
     f->first = f->next = low;
+    return good;
 }
 
 static bool open_archive(struct reading *r, const char *state_dir,
@@ -147,9 +163,8 @@ static bool open_archive(struct reading *r, const char *state_dir,
                    "0 THEN headers ELSE (SELECT h.headers FROM heads h WHERE "
                    "h.n = archive.head) END, body FROM archive WHERE n >= ?1 "
                    "AND n <= ?2 ORDER BY n LIMIT ?3",
-                   &f->page, why);
-    if (good)
-        find_period(f, since_ms);
+                   &f->page, why) &&
+           find_period(f, since_ms, why);
     string_list_give(&r->names, gr_strndup(file, strlen(file) - strlen(".db")));
     free(path);
     return good;
@@ -309,8 +324,7 @@ static bool read_page(struct archive_file *f, char why[300])
         rc = SQLITE_ROW;
     }
     if (bytes < BATCH_BYTES && rc != SQLITE_DONE) {
-        snprintf(why, 300, "%.200s: %s", sqlite3_db_filename(f->db, "main"),
-                 sqlite3_errmsg(f->db));
+        explain(f->db, why);
         sqlite3_reset(f->page);
         return false;
     }
@@ -343,16 +357,37 @@ static int by_number(const void *a, const void *b)
     return x->n < y->n ? -1 : x->n > y->n;
 }
 
+/* Whether there is a row. An error is told by the next reading_batch(), and nothing that was made of it is
+ * used. */
+static bool step(struct reading *r, sqlite3_stmt *s)
+{
+    int rc = sqlite3_step(s);
+
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE && !*r->failed)
+        explain(r->db, r->failed);
+    return rc == SQLITE_ROW;
+}
+
 static int64_t number_of_event(struct reading *r, const char *id)
 {
     int64_t n;
 
     sqlite3_bind_text(r->number, 1, id, -1, SQLITE_STATIC);
-    n = sqlite3_step(r->number) == SQLITE_ROW
-            ? sqlite3_column_int64(r->number, 0)
-            : INT64_MAX;
+    n = step(r, r->number) ? sqlite3_column_int64(r->number, 0) : INT64_MAX;
     sqlite3_reset(r->number);
     return n;
+}
+
+/* Ends the read transaction of the batch before, and begins another one. A statement that is on a row
+ * would keep the old one, and so hinder each checkpoint until the command ends. */
+static void renew(struct reading *r)
+{
+    sqlite3_reset(r->event);
+    sqlite3_reset(r->duplicate_of);
+    if ((!sqlite3_get_autocommit(r->db) &&
+         sqlite3_exec(r->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) ||
+        sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
+        explain(r->db, r->failed);
 }
 
 gr_rc reading_batch(struct reading *r, struct archived_request **all,
@@ -360,13 +395,15 @@ gr_rc reading_batch(struct reading *r, struct archived_request **all,
 {
     struct archive_file *f;
     size_t bytes = 0;
-    bool good = true;
+    bool good;
 
     free_batch(r);
-    if (!sqlite3_get_autocommit(r->db))
-        sqlite3_exec(r->db, "COMMIT", NULL, NULL, NULL);
-    sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL);
-    while (r->batch_count < BATCH_ROWS && bytes < BATCH_BYTES &&
+    if (!*r->failed)
+        renew(r);
+    good = !*r->failed;
+    if (!good)
+        snprintf(why, 300, "%s", r->failed);
+    while (good && r->batch_count < BATCH_ROWS && bytes < BATCH_BYTES &&
            (f = oldest(r, &good, why))) {
         struct archived_request *a = &r->batch[r->batch_count++];
 
@@ -390,7 +427,7 @@ bool reading_event(struct reading *r, const char *id, struct recorded *out)
 
     sqlite3_reset(s);
     sqlite3_bind_text(s, 1, id, -1, SQLITE_TRANSIENT);
-    if (sqlite3_step(s) != SQLITE_ROW)
+    if (!step(r, s))
         return false;
     *out = (struct recorded){.n = sqlite3_column_int64(s, 0),
                              .received_ms = sqlite3_column_int64(s, 1),
@@ -411,14 +448,12 @@ const char *reading_duplicate_of(struct reading *r, int64_t n)
 {
     sqlite3_reset(r->duplicate_of);
     sqlite3_bind_int64(r->duplicate_of, 1, n);
-    return sqlite3_step(r->duplicate_of) == SQLITE_ROW
-               ? text_at(r->duplicate_of, 0)
-               : "";
+    return step(r, r->duplicate_of) ? text_at(r->duplicate_of, 0) : "";
 }
 
 static void read_endpoints(struct reading *r)
 {
-    while (sqlite3_step(r->endpoints) == SQLITE_ROW) {
+    while (step(r, r->endpoints)) {
         int64_t id = sqlite3_column_int64(r->endpoints, 0);
         size_t need;
 
@@ -455,7 +490,7 @@ void reading_deliveries(struct reading *r, int64_t n, reading_delivery_fn *fn,
     sqlite3_stmt *s = r->deliveries;
 
     sqlite3_bind_int64(s, 1, n);
-    while (sqlite3_step(s) == SQLITE_ROW)
+    while (step(r, s))
         fn(self, endpoint_name(r, sqlite3_column_int64(s, 0)),
            sqlite3_column_int64(s, 1) != 0);
     sqlite3_reset(s);
