@@ -297,19 +297,25 @@ static int check_provider(struct ctl *c, const char *name)
     return 0;
 }
 
-/* Without the marks of Markdown. */
-static void print_plain(const char *what, const struct source *s,
-                        const struct buf *text)
+/* The text without the marks of Markdown. */
+static void add_suggested(json_t *list, const char *key, const struct source *s,
+                          struct buf *text)
 {
-    printf("%s of %s: ", what, s->name);
-    for (const char *at = text->data; *at; at++)
+    size_t n = 0;
+
+    for (const char *at = text->data; at && *at; at++)
         if (*at != '`')
-            putchar(*at);
-    printf(" (suggested by its profile)\n");
+            text->data[n++] = *at;
+    json_array_append_new(
+        list, json_pack("{s:s, s:s, s:o}", "source", s->name, "key", key,
+                        "text", json_text((struct bytes){text->data, n})));
 }
 
-static void print_suggested(const struct settings *s)
+/* What `order: suggested` and `states: suggested` mean for each source that has them. */
+static json_t *suggested_json(const struct settings *s)
 {
+    json_t *out = json_array();
+
     for (size_t i = 0; i < s->source_count; i++) {
         const struct source *one = &s->sources[i];
         struct buf text;
@@ -318,15 +324,26 @@ static void print_suggested(const struct settings *s)
         if (one->order.suggested) {
             profile_describe_order(one->profile, &text);
             text.data[strcspn(text.data, ";")] = 0;
-            print_plain("order", one, &text);
+            add_suggested(out, "order", one, &text);
             buf_reset(&text);
         }
         if (one->states.suggested) {
             profile_describe_states(one->profile, &text);
-            print_plain("states", one, &text);
+            add_suggested(out, "states", one, &text);
         }
         buf_fini(&text);
     }
+    return out;
+}
+
+static void print_suggested(const json_t *plan)
+{
+    json_t *row;
+    size_t i;
+
+    json_array_foreach(json_object_get(plan, "suggested"), i, row)
+        printf("%s of %s: %s (suggested by its profile)\n", text_of(row, "key"),
+               text_of(row, "source"), text_of(row, "text"));
 }
 
 int run_check(struct ctl *c)
@@ -378,6 +395,7 @@ int run_check(struct ctl *c)
         return 0;
     }
     plan = plan_json(c);
+    json_object_set_new(plan, "suggested", suggested_json(c->settings));
     if (c->json) {
         print_json(plan);
         return 0;
@@ -391,7 +409,7 @@ int run_check(struct ctl *c)
     else
         printf("%s: no errors\n\n", c->settings->path);
     print_plan(plan);
-    print_suggested(c->settings);
+    print_suggested(plan);
     variables = join_strings(json_object_get(plan, "variables"), SIZE_MAX);
     if (*variables)
         printf("\nSet in this shell: %s. A running process has the environment "

@@ -108,6 +108,8 @@ class Suggested(RigTest):
         rig = self.with_sources("stripe")
         printed = rig.cli_text("check").stdout
         self.assertIn("order of stripe: by the time json:/created (suggested by its profile)", printed)
+        self.assertIn({"source": "stripe", "key": "order", "text": "by the time json:/created"},
+                      rig.cli("check")[0]["suggested"])
         self.assertIn("states of stripe: json:/data/object/status of json:/data/object/id", printed)
         self.assertIn("order: suggested", rig.cli_text("check", "--print").stdout)
         self.assertIn("suggested order", rig.cli_text("check", "--provider", "stripe").stdout)
