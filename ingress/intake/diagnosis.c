@@ -1053,9 +1053,14 @@ static void add_age(struct search *s, int64_t sent_ms)
         step > CLOCK_SLACK_MS
             ? "This machine's clock was set while ingress was running. "
               "Compare it with another one, and let NTP keep it."
-        : zone ? "The difference is that of a time zone: the sender signs a "
-                 "local time instead of UTC, or one clock is set so. Compare "
-                 "`date -u` on both machines."
+        : zone && age > 0
+            ? "This is probably a retry with the first signature, or else a "
+              "time zone: the sender signs a local time instead of UTC, or one "
+              "clock is set so. Compare `date -u` on both machines; a larger "
+              "`clock_skew` permits older requests."
+        : zone ? "This may be a time zone: the sender signs a local time "
+                 "instead of UTC, or one clock is set so. Compare `date -u` on "
+                 "both machines."
         : age > 0
             ? "If other sources work, this machine's clock is right: then the "
               "request waited on its way, was repeated with its first "

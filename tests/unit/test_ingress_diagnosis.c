@@ -530,6 +530,34 @@ static void test_two_mistakes_are_both_named(void **state)
     diagnosis_fini(&d);
 }
 
+/* After an hour both are possible, a provider's retry more so. */
+static void test_a_retry_is_not_called_a_time_zone(void **state)
+{
+    static const int64_t ages_ms[] = {30 * MINUTE_MS, HOUR_MS, 2 * HOUR_MS,
+                                      6 * HOUR_MS};
+    const struct source *s = source_of("slack", "");
+    struct diagnosis d;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(ages_ms); i++) {
+        struct sent sent = send_it(s, &(struct sender){.late_ms = -ages_ms[i]},
+                                   BODY);
+
+        d = explain(s, &sent);
+        assert_int_equal(d.count, 1);
+        assert_int_equal(d.findings[0].mistake, MISTAKE_TIME_OLD);
+        assert_non_null(strstr(d.findings[0].fix, "retry"));
+        assert_non_null(strstr(d.findings[0].fix, "clock_skew"));
+        diagnosis_fini(&d);
+    }
+    struct sent sent = send_it(s, &(struct sender){.late_ms = -40 * MINUTE_MS},
+                               BODY);
+
+    d = explain(s, &sent);
+    assert_null(strstr(d.findings[0].fix, "time zone"));
+    diagnosis_fini(&d);
+}
+
 /* A hint, not a claim. */
 static void test_the_mode_is_a_hint(void **state)
 {
@@ -602,6 +630,7 @@ int main(void)
         cmocka_unit_test(test_a_valid_request_is_accepted_now),
         cmocka_unit_test(test_what_nothing_explains),
         cmocka_unit_test(test_two_mistakes_are_both_named),
+        cmocka_unit_test(test_a_retry_is_not_called_a_time_zone),
         cmocka_unit_test(test_the_mode_is_a_hint),
         cmocka_unit_test(test_large_bodies_are_bounded),
         cmocka_unit_test(test_shared_tokens),
