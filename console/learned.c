@@ -18,7 +18,8 @@ enum {
         3, /* evaluations without a look in between, then the time was not observed */
 };
 #define NEW_MS \
-    (7 * DAY_MS) /* a reason that was not seen for so long is new … */
+    (7 *       \
+     DAY_MS) /* a reason that was not seen for so long is new, if its source was watched for so long … */
 #define NEW_FIRES_MS HOUR_MS       /* … and its alert fires for so long */
 #define FORGET_MS    (28 * DAY_MS) /* what was not seen for so long */
 #define LISTED_MS \
@@ -28,22 +29,27 @@ enum {
 static const char own_reasons[] =
     "stopping disk_* backlog_full store_slow bodies_full types_unknown";
 
+struct counter {
+    double sum;       /* what the processes say in this look */
+    double counted;   /* of it, until the last look */
+    double committed; /* … whose transaction was committed */
+};
+
 struct learned_source {
     char name[NAME_MAX_BYTES + 1];
     struct usual usual;
-    int64_t event_ms;    /* of its last event; 0: none is known */
-    double sum, counted; /* of accepted events, in this look and before */
-    double own_sum,
-        own;         /* of requests that ingress refused for its own reasons */
-    int64_t last_ms; /* the newest event, as ingress says in this look */
-    bool there;      /* in the configuration */
+    int64_t event_ms; /* of its last event; 0: none is known */
+    struct counter accepted;
+    struct counter own; /* requests that ingress refused for its own reasons */
+    int64_t last_ms;    /* the newest event, as ingress says in this look */
+    bool there;         /* in the configuration */
 };
 
 struct learned_endpoint {
     char name[NAME_MAX_BYTES + 1];
     struct mix mix;
     int64_t seen_ms; /* wall: its last response */
-    double sums[MIX_COUNT], counted[MIX_COUNT];
+    struct counter responses[MIX_COUNT];
 };
 
 /* As they are in a row. */
@@ -55,7 +61,7 @@ struct learned_endpoint {
 struct learned_refusal {
     char source[NAME_MAX_BYTES + 1], reason[NAME_MAX_BYTES + 1];
     int64_t seen_ms, new_ms, stored_ms;
-    double sum, counted;
+    struct counter refused;
 };
 
 struct learned {
@@ -65,6 +71,7 @@ struct learned {
     int64_t looked_ms;  /* mono: the last look; 0: none */
     int64_t purged_ms;  /* mono */
     bool ingress_heard; /* in the last look */
+    bool looked;        /* … which is not committed yet */
     stmt *source_get, *source_put, *hours_get, *hours_put, *endpoint_all,
         *endpoint_put, *refusal_all, *refusal_put, *source_cut, *hours_cut,
         *endpoint_cut, *refusal_cut, *source_all;
@@ -339,10 +346,64 @@ void learned_close(struct learned *l)
     free(l);
 }
 
+static void undo_source(struct learned_source *s)
+{
+    usual_init(&s->usual);
+    s->event_ms = 0;
+    s->accepted.counted = s->accepted.committed;
+    s->own.counted = s->own.committed;
+}
+
+static void undo_endpoint(struct learned_endpoint *e)
+{
+    e->mix = (struct mix){0};
+    e->seen_ms = 0;
+    for (int i = 0; i < MIX_COUNT; i++)
+        e->responses[i].counted = e->responses[i].committed;
+}
+
+static void undo_refusal(struct learned_refusal *r)
+{
+    r->seen_ms = r->new_ms = r->stored_ms = 0;
+    r->refused.counted = r->refused.committed;
+}
+
+/* What is not in the database is as if it had never been seen, and the next look counts it again. */
 void learned_undo(struct learned *l)
 {
+    void *one;
+
+    if (!l->looked)
+        return;
+    l->looked = false;
+    for (size_t at = 0; (one = lookup_walk(&l->sources, &at));)
+        undo_source(one);
+    for (size_t at = 0; (one = lookup_walk(&l->endpoints, &at));)
+        undo_endpoint(one);
+    for (size_t at = 0; (one = lookup_walk(&l->refusals, &at));)
+        undo_refusal(one);
     load_all(l);
     l->looked_ms = 0;
+}
+
+void learned_flush(struct learned *l)
+{
+    struct learned_source *s;
+    struct learned_endpoint *e;
+    struct learned_refusal *r;
+
+    if (!l->looked)
+        return;
+    l->looked = false;
+    for (size_t at = 0; (s = lookup_walk(&l->sources, &at));) {
+        s->accepted.committed = s->accepted.counted;
+        s->own.committed = s->own.counted;
+    }
+    for (size_t at = 0; (e = lookup_walk(&l->endpoints, &at));)
+        for (int i = 0; i < MIX_COUNT; i++)
+            e->responses[i].committed = e->responses[i].counted;
+    for (size_t at = 0; (r = lookup_walk(&l->refusals, &at));)
+        r->refused.committed = r->refused.counted;
 }
 
 /* ---- a look ---- */
@@ -371,7 +432,7 @@ static void mark_sources(struct learned *l)
 
     for (size_t at = 0; (one = lookup_walk(&l->sources, &at));) {
         one->there = false;
-        one->sum = one->own_sum = 0;
+        one->accepted.sum = one->own.sum = 0;
         one->last_ms = 0;
     }
     for (size_t i = 0; i < s->source_count; i++)
@@ -404,7 +465,7 @@ static void add_up_sources(struct learned *l)
              series_of(l, "grapnel_ingress_source_accepted_total");
          p; p = p->next)
         if ((s = source_of(l, collected_label(p, "source"), false)))
-            s->sum += collected_total(p);
+            s->accepted.sum += collected_total(p);
     for (const struct collected *p =
              series_of(l, "grapnel_ingress_source_last_event_seconds");
          p; p = p->next)
@@ -420,7 +481,7 @@ static void add_up_refusals(struct learned *l)
     struct learned_source *s;
 
     for (size_t at = 0; (r = lookup_walk(&l->refusals, &at));)
-        r->sum = 0;
+        r->refused.sum = 0;
     for (const struct collected *p =
              series_of(l, "grapnel_ingress_rejected_total");
          p; p = p->next) {
@@ -430,9 +491,9 @@ static void add_up_refusals(struct learned *l)
         if (!s || !s->there)
             continue;
         if (learned_is_own_reason(reason))
-            s->own_sum += collected_total(p);
+            s->own.sum += collected_total(p);
         else
-            refusal_of(l, source, reason)->sum += collected_total(p);
+            refusal_of(l, source, reason)->refused.sum += collected_total(p);
     }
 }
 
@@ -455,15 +516,16 @@ static bool all_heard(const struct learned *l, const char *kind)
 static void take_source(struct learned *l, struct learned_source *s,
                         int64_t span_ms)
 {
-    double events = s->sum > s->counted ? s->sum - s->counted : 0;
+    const struct counter *a = &s->accepted;
+    double events = a->sum > a->counted ? a->sum - a->counted : 0;
     bool hour_ended = false;
 
-    if (s->own_sum > s->own)
+    if (s->own.sum > s->own.counted)
         span_ms = 0; /* it sends, and ingress could not accept */
     if (events == 0 && s->last_ms > s->event_ms) /* while nobody counted */
         hour_ended = usual_take(&s->usual, l->c->daemon.loop.now_ms, 0, 1);
-    s->counted = s->sum;
-    s->own = s->own_sum;
+    s->accepted.counted = s->accepted.sum;
+    s->own.counted = s->own.sum;
     if (s->last_ms)
         s->event_ms = s->last_ms;
     else if (events > 0)
@@ -482,13 +544,14 @@ static void take_refusal(struct learned *l, struct learned_refusal *r)
     int64_t now = l->c->daemon.loop.now_ms;
     bool is_new;
 
-    if (r->sum <= r->counted)
+    if (r->refused.sum <= r->refused.counted)
         return;
-    r->counted = r->sum;
+    r->refused.counted = r->refused.sum;
     is_new = now - r->seen_ms > NEW_MS;
     r->seen_ms = now;
-    if (is_new && s &&
-        s->event_ms) /* a source that never worked is being set up */
+    /* Of a source that was watched for less, nobody knows what is usual; one that never worked is being
+     * set up. */
+    if (is_new && s && s->event_ms && s->usual.now.learned_ms >= NEW_MS)
         r->new_ms = now;
     if (is_new || now - r->stored_ms > HOUR_MS || now < r->stored_ms)
         put_refusal(l, r);
@@ -499,7 +562,8 @@ static void take_endpoints(struct learned *l, int64_t span_ms)
     struct learned_endpoint *e;
 
     for (size_t at = 0; (e = lookup_walk(&l->endpoints, &at));)
-        memset(e->sums, 0, sizeof e->sums);
+        for (int i = 0; i < MIX_COUNT; i++)
+            e->responses[i].sum = 0;
     for (const struct collected *p =
              series_of(l, "grapnel_endpoint_responses_total");
          p; p = p->next) {
@@ -508,16 +572,17 @@ static void take_endpoints(struct learned *l, int64_t span_ms)
         for (int i = 0; i < MIX_COUNT; i++)
             if (strcmp(class, mix_words[i]) == 0 &&
                 (e = endpoint_of(l, collected_label(p, "endpoint"))))
-                e->sums[i] += collected_total(p);
+                e->responses[i].sum += collected_total(p);
     }
     for (size_t at = 0; (e = lookup_walk(&l->endpoints, &at));) {
         double came[MIX_COUNT];
         bool any = false;
 
         for (int i = 0; i < MIX_COUNT; i++) {
-            came[i] = e->sums[i] > e->counted[i] ? e->sums[i] - e->counted[i]
-                                                 : 0;
-            e->counted[i] = e->sums[i];
+            struct counter *n = &e->responses[i];
+
+            came[i] = n->sum > n->counted ? n->sum - n->counted : 0;
+            n->counted = n->sum;
             any |= came[i] > 0;
         }
         mix_take(&e->mix, span_ms, came);
@@ -538,6 +603,7 @@ void learned_take(struct learned *l)
         span > GAPS * l->c->daemon.settings->console.evaluate_ms + SLACK_MS)
         span = 0;
     l->looked_ms = now;
+    l->looked = true;
     l->ingress_heard = all_heard(l, "ingress");
     mark_sources(l);
     add_up_sources(l);

@@ -15,8 +15,10 @@ struct learned;
 
 struct learned *learned_open(struct console *c);
 void learned_close(struct learned *l);
-/* The turn was rolled back: reads the database again. */
+/* The turn was rolled back: reads the database again, and the next look counts what this one did. */
 void learned_undo(struct learned *l);
+/* After the commit. */
+void learned_flush(struct learned *l);
 /* At each evaluation, before the rules are judged: looks at the metrics. */
 void learned_take(struct learned *l);
 bool learned_judges(const struct alert_rule *rule);

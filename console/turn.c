@@ -148,6 +148,7 @@ void console_after_commit(void *self)
     notifications_flush(c);
     source_tests_flush(c);
     alert_events_flush(c->alert_events);
+    learned_flush(c->learned);
 }
 
 void console_undo(void *self)

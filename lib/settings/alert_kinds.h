@@ -61,8 +61,9 @@
       "the number of events that a source or producer would usually have "     \
       "sent since its last one, learned from its own past")                    \
     A(NEW_REFUSAL, "new_refusal", NONE, "source", 0,                           \
-      "requests were refused for a reason that was new for this source, or "   \
-      "had not been seen for a week; it resolves after an hour")               \
+      "the console has watched the source for a week, and requests were "      \
+      "refused for a reason that it did not see in the last week; it "         \
+      "resolves after an hour")                                                \
     A(STATUS_MIX, "status_mix", PART, "endpoint", 0,                           \
       "by how much the share of a class of failures among the responses of "   \
       "the last one to two hours is above that of the endpoint's own past")    \

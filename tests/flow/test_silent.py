@@ -56,6 +56,14 @@ class Silent(RigTest):
         rig.change("console", "INSERT OR REPLACE INTO learned_hours(source, rates) VALUES('plane', ?)",
                    struct.pack("<672f", *[per_hour] * 672))
 
+    def watch(self, rig, days):
+        """As if plane had been watched for so long."""
+        rig["console"].stop()
+        rig.change("console", "UPDATE learned_sources SET learned_ms = ? WHERE source = 'plane'",
+                   float(days * DAY_MS))
+        rig["console"].start()
+        wait_for(lambda: rig.number("grapnel_up", process="ingress"))
+
     def firing(self, rig, name):
         return [a for a in rig.cli("alerts")[0] if (a["name"], a["state"]) == (name, "firing")]
 
@@ -116,6 +124,7 @@ class Silent(RigTest):
     def test_a_new_kind_of_refused_request_is_reported_once_a_week(self):
         rig = self.with_built_in()
         self.know(rig)
+        self.watch(rig, 8)
         self.refuse(rig, X_Plane_Signature="0" * 64)
         wait_for(lambda: self.told(rig, "new_refusal"))
         # The same again is not new; another one is.
@@ -142,12 +151,28 @@ class Silent(RigTest):
         self.refuse(rig)
         wait_for(lambda: [a["state"] for a in self.told(rig, "new_refusal")][3:] == ["firing"])
 
+    def test_what_is_usual_for_a_source_is_learned_before_a_refusal_is_new(self):
+        rig = self.with_built_in()
+        self.know(rig)
+        self.watch(rig, 6)
+        self.refuse(rig, X_Plane_Signature="0" * 64)
+        wait_for(lambda: rig.rows("console", "SELECT 1 FROM learned_refusals WHERE new_ms = 0"))
+        self.watch(rig, 8)
+        self.refuse(rig, X_Plane_Signature="0" * 64)
+        self.looks(rig)
+        self.assertEqual(self.told(rig, "new_refusal"), [])
+        self.refuse(rig)
+        alert, = wait_for(lambda: self.told(rig, "new_refusal"))
+        self.assertIn("signature_missing", alert["summary"])
+        self.assertNotIn("signature_mismatch", alert["summary"])
+
     def test_a_source_that_never_worked_has_no_new_refusals(self):
         rig = self.with_built_in()
         wait_for(lambda: rig.number("grapnel_up", process="ingress"))
         self.refuse(rig, X_Plane_Signature="0" * 64)
         wait_for(lambda: rig.rows("console", "SELECT 1 FROM learned_refusals WHERE new_ms = 0"))
         self.know(rig)
+        self.watch(rig, 8)
         self.refuse(rig, X_Plane_Signature="0" * 64)
         self.looks(rig)
         self.assertEqual(self.told(rig, "new_refusal"), [])
