@@ -81,6 +81,17 @@ static int copy(struct copier *c, sqlite3 *h)
     return copied > 0 ? copied : 0;
 }
 
+/* The copy may have reached further than the log was at the last question. After an error the earlier
+ * number is right. Both must not look like pages that are still to be copied: see copier_begin(). */
+static void note_copied(struct copier *c, int copied)
+{
+    if (copied == 0)
+        return;
+    c->copied = copied;
+    if (c->seen < copied)
+        c->seen = copied;
+}
+
 static void *copier_main(void *arg)
 {
     struct copier *c = arg;
@@ -101,7 +112,7 @@ static void *copier_main(void *arg)
         copied = copy(c, h);
         pthread_mutex_lock(&c->lock);
         c->took_us = mono_us() - begun_us;
-        c->copied = copied < c->seen ? copied : c->seen;
+        note_copied(c, copied);
         c->copying = false;
         pthread_cond_signal(&c->done);
     }
