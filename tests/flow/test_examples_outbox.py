@@ -14,7 +14,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from postgres import Postgres, programs
+from postgres import OverTcp, programs
 from rig import ROOT, Ports, RigTest, die_with_parent, main, wait_for
 
 EXAMPLES = ROOT / "examples" / "outbox"
@@ -147,21 +147,6 @@ PROGRAMS = [
 ]
 
 
-class Server(Postgres):
-    """It listens on 127.0.0.1, too: JDBC has no Unix sockets."""
-
-    def __init__(self, port):
-        self.port = port
-        super().__init__()
-
-    @property
-    def uri(self):
-        return f"{super().uri}&port={self.port}"
-
-    def start(self, **options):
-        return super().start(listen_addresses="127.0.0.1", port=self.port, **options)
-
-
 @unittest.skipUnless(programs(), "PostgreSQL is not installed")
 class Examples(RigTest):
     @classmethod
@@ -178,7 +163,7 @@ class Examples(RigTest):
     def setUp(self):
         ports = Ports()
         self.addCleanup(ports.close)
-        self.pg = Server(ports.take())
+        self.pg = OverTcp(ports.take())
         self.addCleanup(self.pg.close)
         self.pg.start()
         self.database = f"127.0.0.1:{self.pg.port}/postgres?sslmode=disable"

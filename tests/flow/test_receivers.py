@@ -13,12 +13,13 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 import redis_server
 from between import Between, value
-from postgres import Postgres, prepare, programs
-from rig import BUILD, ROOT, Process, RigTest, main, wait_for
+from postgres import OverTcp, Postgres, prepare, programs
+from rig import BUILD, ROOT, Ports, Process, RigTest, main, wait_for
 
 RECEIVERS = ROOT / "receivers"
 PYTHON = "/usr/bin/python3"
@@ -27,6 +28,7 @@ UNPACKED = ROOT / "build" / "debian" / "usr"  # by tools/deps test
 GO = "/usr/lib/go/bin/go"  # Debian's: it has a compiled standard library
 GOCODE = next((p for p in (UNPACKED / "share/gocode", pathlib.Path("/usr/share/gocode"))
                if (p / "src/github.com/lib/pq").exists()), None)
+JARS = ROOT / "build" / "java" / "classpath"  # by tools/deps test
 NODE_ENV = {"NODE_PATH": ":".join(map(str, [
     UNPACKED / "share/nodejs", *UNPACKED.glob("lib/*/nodejs"), "/usr/share/nodejs"]))}
 OLD = "whsec_" + base64.b64encode(b"the secret on its way out").decode()
@@ -47,10 +49,20 @@ def can_import(*modules):
 
 
 class Servers(RigTest):
-    """PostgreSQL, which listens for drivers without Unix sockets, too, and Redis."""
+    """PostgreSQL and Redis."""
+
+    def make_postgres(self):
+        return Postgres()
+
+    def make_redis(self):
+        return redis_server.Redis()
+
+    def database(self, pg):
+        """As the language names it."""
+        return pg.uri
 
     def postgres(self):
-        pg = Postgres()
+        pg = self.make_postgres()
         self.addCleanup(pg.close)
         return pg.start()
 
@@ -58,9 +70,9 @@ class Servers(RigTest):
         """Variables for the libraries' tests. What is not installed, they skip."""
         env = {}
         if programs():
-            env["GRAPNEL_TEST_POSTGRES"] = self.postgres().uri
+            env["GRAPNEL_TEST_POSTGRES"] = self.database(self.postgres())
         if redis_server.program():
-            redis = redis_server.Redis()
+            redis = self.make_redis()
             self.addCleanup(redis.close)
             env["GRAPNEL_TEST_REDIS"] = redis.uri
         return env
@@ -102,7 +114,7 @@ class Example(Process):
 
 
 class Behind(Servers):
-    """Both languages, with PostgreSQL: `command()` makes the program of the README."""
+    """Each language, with PostgreSQL: `command()` makes the program of the README."""
 
     def began(self, secrets=OLD):
         rig = self.rig({"retry_policies": [{
@@ -119,7 +131,7 @@ class Behind(Servers):
             "url": self.between.url}]
         rig.write_config()
         self.example = Example(rig, self.command(rig.folder, port), port,
-                               {**self.env(), "DATABASE_URL": self.pg.uri})
+                               {**self.env(), "DATABASE_URL": self.database(self.pg)})
         rig.others.append(self.example)
         self.example.start(secrets)
         return rig.start()
@@ -309,6 +321,81 @@ class GoLibrary(Servers):
         self.passes([GO, "test", "-vet", "all", "-tags", "drivers libsqlite3" if sqlite else "", "."], cwd=RECEIVERS / "go",
                     env={**go_env(self.temporary()), **self.servers()})
         self.assertEqual((RECEIVERS / "go/LICENSE").read_text(), (ROOT / "LICENSE").read_text())
+
+
+class OnPorts:
+    """Servers for drivers of Java, which have no Unix sockets."""
+
+    def port(self):
+        ports = Ports()
+        self.addCleanup(ports.close)
+        return ports.take()
+
+    def make_postgres(self):
+        return OverTcp(self.port())
+
+    def make_redis(self):
+        return redis_server.Redis(self.port())
+
+    def database(self, pg):
+        return f"jdbc:postgresql://127.0.0.1:{pg.port}/postgres?user=app&sslmode=disable"
+
+
+QUIET_JVM = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
+
+
+class Java(OnPorts, Behind):
+    FOLDER = RECEIVERS / "java"
+
+    def setUp(self):
+        if not programs() or not JARS.exists():
+            self.skipTest("PostgreSQL, or what Maven brings, is not there (tools/deps test)")
+
+    def env(self):
+        return {}
+
+    def command(self, folder, port):
+        text = (self.FOLDER / "README.md").read_text()
+        [program] = re.findall(r"\n```java\n(.*?)\n```\n", text, re.S)
+        [properties] = re.findall(r"\n```properties\n(.*?)\n```\n", text, re.S)
+        (folder / "app").mkdir()
+        (folder / "app/App.java").write_text(program + "\n")
+        (folder / "application.properties").write_text(
+            properties.replace("=3000", f"={port}\nserver.address=127.0.0.1") + "\n")
+        libraries = f"{folder}:{JARS.read_text()}"
+        self.passes(["javac", "--release", "17", "-proc:none", "-cp", libraries, "-d", folder,
+                     folder / "app/App.java", *(self.FOLDER / "src/main/java").rglob("*.java")])
+        return ["java", *QUIET_JVM, "-cp", libraries, "app.App"]
+
+
+@unittest.skipUnless(JARS.exists(), "what Maven brings is not there (tools/deps test)")
+class JavaLibrary(OnPorts, Servers):
+    FOLDER = RECEIVERS / "java"
+
+    def test_its_own_tests_and_package(self):
+        """`mvn package`, as for publishing: its tests pass, and the jar has all of it."""
+        folder = self.temporary()
+        shutil.copytree(self.FOLDER, folder / "java", ignore=shutil.ignore_patterns("target"))
+        shutil.copy(RECEIVERS / "vectors.json", folder)
+        servers = self.servers()
+        said = self.passes(["mvn", "-o", "-B", "-ntp", "-Dmaven.compiler.failOnWarning=true",
+                            f"-DargLine={' '.join(QUIET_JVM)}", "package"], cwd=folder / "java",
+                           env={**os.environ, **servers, "MAVEN_OPTS": " ".join(QUIET_JVM)})
+        self.assertRegex(said, r"Tests run: [0-9]+, Failures: 0, Errors: 0, Skipped: 0\n\[INFO\] *\n")
+        ran = (folder / "java/target/surefire-reports/TEST-grapnel.receiver.StoresTest.xml").read_text()
+        for store, there in [("memory", True), ("sqlite", True), ("springInSqlite", True),
+                             ("postgresql", "GRAPNEL_TEST_POSTGRES" in servers),
+                             ("springInPostgresql", "GRAPNEL_TEST_POSTGRES" in servers),
+                             ("redis", "GRAPNEL_TEST_REDIS" in servers)]:
+            self.assertEqual(f'name="{store}' in ran, there, store)
+        [jar] = (folder / "java/target").glob("*.jar")
+        with zipfile.ZipFile(jar) as packed:
+            names = packed.namelist()
+            self.assertEqual(packed.read("META-INF/LICENSE"), (ROOT / "LICENSE").read_bytes())
+        for source in (self.FOLDER / "src/main/java").rglob("*.java"):
+            name = str(source.relative_to(self.FOLDER / "src/main/java")).replace(".java", ".class")
+            self.assertIn(name, names)
+        self.assertEqual((self.FOLDER / "LICENSE").read_text(), (ROOT / "LICENSE").read_text())
 
 
 class PythonLibrary(Servers):

@@ -210,6 +210,21 @@ class Postgres:
             "SELECT status, count(*) FROM webhook_outbox GROUP BY 1")}
 
 
+class OverTcp(Postgres):
+    """A server that listens on 127.0.0.1, too: JDBC has no Unix sockets."""
+
+    def __init__(self, port):
+        self.port = port
+        super().__init__()
+
+    @property
+    def uri(self):
+        return f"{super().uri}&port={self.port}"
+
+    def start(self, **options):
+        return super().start(listen_addresses="127.0.0.1", port=self.port, **options)
+
+
 class Writer(Session):
     """For relay_cases.py."""
     errors = (AssertionError, BrokenPipeError)

@@ -1,4 +1,4 @@
-"""A Redis server of a test's own, on a Unix socket in a temporary folder."""
+"""A Redis server of a test's own, on a Unix socket in a temporary folder, or also on a port."""
 import pathlib
 import shutil
 import socket
@@ -14,19 +14,23 @@ def program():
 
 
 class Redis:
-    def __init__(self):
+    def __init__(self, port=0):
+        self.port = port
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gr-redis-"))
         server = self.folder / "redis-server"
         server.symlink_to(program())
         self.socket = self.folder / "redis.sock"
         self.child = subprocess.Popen(
-            [str(server), "--port", "0", "--unixsocket", str(self.socket), "--save", "",
-             "--dir", str(self.folder), "--logfile", str(self.folder / "log")],
+            [str(server), "--bind", "127.0.0.1", "--port", str(port),
+             "--unixsocket", str(self.socket), "--save", "", "--dir", str(self.folder),
+             "--logfile", str(self.folder / "log")],
             preexec_fn=die_with_parent)
         wait_for(self.responds, what="Redis to be up")
 
     @property
     def uri(self):
+        if self.port:
+            return f"redis://127.0.0.1:{self.port}"
         return f"unix://{self.socket}"
 
     def responds(self):
