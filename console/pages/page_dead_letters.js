@@ -12,7 +12,6 @@ import { t } from "./texts.js";
 import { time } from "./time.js";
 
 export const title = () => t`Dead letters`;
-export const tenant = true;
 
 const STATES = ["", "requeued", "recovered", "resolved", "discarded", "all"];
 const FILTERS = ["endpoint", "reason", "workspace", "type", "source", "since"];

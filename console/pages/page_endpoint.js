@@ -18,7 +18,6 @@ import { duration, since, time } from "./time.js";
 import { stateBadge, stateOf } from "./page_endpoints.js";
 
 export const title = ({ name }) => t`Endpoint ${name}`;
-export const tenant = true;
 
 const PERIODS = ["5m", "15m", "1h"];
 const STATUSES = ["", "open", "delivered", "dead", "abandoned"];

@@ -12,7 +12,6 @@ import { t } from "./texts.js";
 import { duration, since } from "./time.js";
 
 export const title = () => t`Endpoints`;
-export const tenant = true;
 
 const READ_MAX = 5000;
 const STATES = ["", "active", "failing", "paused", "disabled", "held", "off", "removed"];

@@ -16,7 +16,6 @@ import { t } from "./texts.js";
 import { duration, time } from "./time.js";
 
 export const title = ({ id }) => t`Event ${id}`;
-export const tenant = true;
 
 const DELIVERIES = 20; // so many are shown at once
 const ATTEMPTS = 8; // … of a delivery, the newest
