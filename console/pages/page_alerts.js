@@ -48,12 +48,12 @@ export function show(place, context) {
   const alerts = list(rows, {
     label: "alerts", key: (a) => `${a.name} ${a.subject} ${a.since} ${a.state}`,
     columns: [
-      { head: "State", cell: (a) => badge(`${a.state} · ${a.severity}`, a.state === "firing" ? (a.severity === "critical" ? "bad" : "warn") : a.state === "resolved" ? "good" : "") },
+      { head: "State", cell: (a) => [badge(`${a.state} · ${a.severity}`, a.state === "firing" ? (a.severity === "critical" ? "bad" : "warn") : a.state === "resolved" ? "good" : ""),
+        a.silenced_until && [" ", badge("silenced")]] },
       { head: "What", cell: (a) => h("span", { class: "wrap" }, a.summary) },
       { head: "Since", cell: (a) => time(a.since) },
       { head: "Until", wide: true, cell: (a) => time(a.ended_at) },
       { head: "Rule", wide: true, cell: (a) => h("span", { class: "clip mono", title: a.name }, a.name) },
-      { head: "Silenced until", wide: true, cell: (a) => time(a.silenced_until) },
       ...(may("alert") ? [{ head: "", cell: (a) => ["firing", "pending"].includes(a.state) && [
         a.silenced_until ? h("button", { class: "small", onclick: () => unsilence(a.name) }, "End the silence") : h("button", { class: "small", onclick: () => silence(a.name) }, "Silence…"), " ",
         h("button", { class: "small", onclick: () => test(a.name) }, "Test")] }] : []),
