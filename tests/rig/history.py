@@ -152,6 +152,7 @@ def pipeline(events, dead_letters, state=None, **config):
     """A rig with the console and a history, started. In the folder `state` the files are kept, and found again."""
     rig = Rig({"history": {"keep": "3650d"}, "dlq": {"keep": "3650d"}, "ingress": {"archive": {"keep": "3650d"}},
                "console": {"tokens": [TOKEN]}, **config}, console=True)
+    rig.start_s = 120
     if state:
         rig.state_dir = pathlib.Path(state).resolve()
         rig.config["state_dir"] = str(rig.state_dir)
