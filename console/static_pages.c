@@ -36,13 +36,35 @@ static bool is_in(const char *path, const char *segment)
            (!path[n + 1] || (n && path[n + 1] == '/'));
 }
 
-/* The file of the page with this path; NULL: there is none. */
-static const char *document_of(const char *path)
+/* Whether a path has as many segments as the address of a page, and the same ones beside its parameters: "/events/:id" is the
+ * address of "/events/evt_1". */
+static bool is_at(const char *path, const char *address)
 {
+    while (*path == '/' && *address == '/') {
+        size_t n = strcspn(++path, "/"), m = strcspn(++address, "/");
+
+        if (*address == ':' ? n == 0 : n != m || strncmp(path, address, n) != 0)
+            return false;
+        path += n;
+        address += m;
+    }
+    return !*path && !*address;
+}
+
+/* The file of the page with this path; NULL: there is none. One for all pages is enough, and the only one in a folder; the
+ * others make a page appear sooner. */
+static const char *document_of(const char *path, bool embedded)
+{
+    if (is_in(path, portal))
+        return "portal.html";
+    for (const struct page_document *d = page_documents; embedded && d->name;
+         d++)
+        if (is_at(path, d->address))
+            return d->name;
     for (size_t i = 0; i < COUNT_OF(pages); i++)
         if (is_in(path, pages[i]))
             return "index.html";
-    return is_in(path, portal) ? "portal.html" : NULL;
+    return NULL;
 }
 
 static const char *type_of(const char *name)
@@ -186,7 +208,7 @@ bool static_pages_take(const char *folder, const struct string_list *origins,
                        struct web_request *r)
 {
     const char *version = folder ? "@VERSION@" : page_version,
-               *document = document_of(r->path), *name = document;
+               *document = document_of(r->path, !folder), *name = document;
     bool is_portal = is_in(r->path, portal);
     size_t n = strlen(version);
 

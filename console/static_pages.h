@@ -17,6 +17,12 @@ struct page_file {
 extern const struct page_file page_files[]; /* ends with a NULL name */
 extern const char page_version[];           /* the digest of all of them */
 
+/* The document for an address such as "/events/:id": it names the modules of that page, too. */
+struct page_document {
+    const char *address, *name;
+};
+extern const struct page_document page_documents[]; /* ends with a NULL name */
+
 /* Whether the path of a GET or HEAD is that of a page or a file; then makes the response. `folder`:
  * instead of the embedded files; or NULL. `origins`: of pages that may show the portal in a frame; nothing else may
  * be shown in one. */

@@ -6,8 +6,12 @@ const HEIGHT = 160;
 const BOTTOM = 20;
 const TOP = 8;
 
+// From 10 s on: each, and half of it, has one unit.
+const SECONDS = [20, 60, 120, 240, 600, 1200, 3600, 7200, 14400, 28800, 86400, 172800, 345600];
+
 // A round number that is not below n; of whole numbers, half of it is one, too.
-function ceiling(n, whole) {
+function ceiling(n, { whole, seconds }) {
+  if (seconds && n > 10) return SECONDS.find((f) => f >= n * 0.999) ?? Math.ceil(n / 864000) * 864000;
   if (whole && n <= 4) return n <= 2 ? 2 : 4;
   if (n <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(n));
@@ -31,7 +35,7 @@ function path(values, x, y) {
 
 const lastOf = (values) => values.findLast((v) => v !== null && v !== undefined) ?? null;
 
-// {label, from, step, lines: [{label, values}], show(value), whole}
+// {label, from, step, lines: [{label, values}], show(value), whole, seconds}: `seconds` when show() takes them
 export function chart(data) {
   const box = h("figure", { class: "chart" });
   const legend = h("div", { class: "legend" });
@@ -46,7 +50,7 @@ export function chart(data) {
     const width = Math.max(240, place.clientWidth || 480);
     const length = Math.max(...now.lines.map((l) => l.values.length), 2);
     const known = now.lines.flatMap((l) => l.values).filter((v) => v !== null && v !== undefined);
-    const top = ceiling(Math.max(0, ...known), now.whole);
+    const top = ceiling(Math.max(0, ...known), now);
     const left = Math.max(34, 12 + 6.2 * Math.max(...[0.5, 1].map((f) => now.show(top * f).length)));
     const x = (i) => left + (i / (length - 1)) * (width - left - 4);
     const y = (v) => TOP + (1 - v / top) * (HEIGHT - TOP - BOTTOM);

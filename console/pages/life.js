@@ -5,7 +5,8 @@ import { visible } from "./text.js";
 import { t, word } from "./texts.js";
 import { duration } from "./time.js";
 
-const COLUMN = 76;
+const COLUMN_MIN = 56; // a time such as "+108 ms"
+const COLUMN_MAX = 120;
 const LANE = 34;
 const LEFT = 150;
 const STEPS_MAX = 60;
@@ -72,7 +73,10 @@ export function life(event) {
     else columns.push({ at: p.at, points: [p] });
   }
   const y = (lane) => 40 + lanes.indexOf(lane) * LANE;
-  const x = (i) => LEFT + 24 + i * COLUMN;
+  // As wide as the card will be, where its steps fit into it.
+  const room = (document.querySelector("main")?.clientWidth ?? 1000) - 110;
+  const column = Math.min(COLUMN_MAX, Math.max(COLUMN_MIN, (room - LEFT - 84) / Math.max(1, columns.length - 1)));
+  const x = (i) => LEFT + 24 + i * column;
   const width = x(columns.length - 1) + 60;
   const height = 40 + lanes.length * LANE;
   const flat = columns.flatMap((c, i) => c.points.map((p) => ({ ...p, x: x(i), y: y(p.lane) })));

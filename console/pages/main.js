@@ -2,61 +2,49 @@
 import { changes, isTenant, may, readSession, signedIn, signOut } from "./api.js";
 import { add, h, replace } from "./dom.js";
 import { help, startKeyboard } from "./keyboard.js";
-import { go, href, route, show, startRouter } from "./router.js";
+import { go, href, pageOf, route, show, startRouter } from "./router.js";
 import { alone, failed } from "./states.js";
 import { clockOf, zone } from "./time.js";
-import * as overview from "./page_overview.js";
-import * as events from "./page_events.js";
-import * as event from "./page_event.js";
-import * as endpoints from "./page_endpoints.js";
-import * as endpoint from "./page_endpoint.js";
-import * as deadLetters from "./page_dead_letters.js";
-import * as deadLetter from "./page_dead_letter.js";
-import * as workspaces from "./page_workspaces.js";
-import * as workspace from "./page_workspace.js";
-import * as eventTypes from "./page_event_types.js";
-import * as eventType from "./page_event_type.js";
-import * as sources from "./page_sources.js";
-import * as source from "./page_source.js";
-import * as rejects from "./page_rejects.js";
-import * as alerts from "./page_alerts.js";
-import * as jobs from "./page_jobs.js";
-import * as audit from "./page_audit.js";
-import * as system from "./page_system.js";
-import * as oneProcess from "./page_process.js";
-import * as tokens from "./page_tokens.js";
-import * as signInPage from "./page_sign_in.js";
+import * as signIn from "./page_sign_in.js"; // at once: the secret of a link must leave the address soon
 
-// A page: {title, tenant, needs, show(place, context)}.
-route("/sign-in", signInPage);
-route("/", overview);
-route("/events", events);
-route("/events/:id", event);
-route("/endpoints", endpoints);
-route("/endpoints/:name", endpoint);
-route("/dead-letters", deadLetters);
-route("/dead-letters/:id", deadLetter);
-route("/workspaces", workspaces);
-route("/workspaces/:workspace", workspace);
-route("/event-types", eventTypes);
-route("/event-types/:name", eventType);
-route("/sources", sources);
-route("/sources/:name", source);
-route("/rejects", rejects);
-route("/rejects/:id", rejects);
-route("/alerts", alerts);
-route("/jobs", jobs);
-route("/system", system);
-route("/system/:process", oneProcess);
-route("/audit", audit);
-route("/tokens", tokens);
+// A page: {load, module, tenant, needs}. Its module {title, show(place, context)} is loaded when the page is first shown.
+// `needs`: what one must be permitted to do. `tenant`: also for the token of a workspace. The build reads these lines
+// (cmake/embed_pages.cmake): the document of an address names all modules that its page needs.
+const pages = [];
+function page(pattern, load, more) {
+  const made = { load, module: null, ...more };
+  pages.push(made);
+  route(pattern, made);
+  return made;
+}
+const signInPage = page("/sign-in", async () => signIn, { module: signIn });
+const overview = page("/", () => import("./page_overview.js"));
+const events = page("/events", () => import("./page_events.js"), { tenant: true });
+page("/events/:id", () => import("./page_event.js"), { tenant: true });
+const endpoints = page("/endpoints", () => import("./page_endpoints.js"), { tenant: true });
+page("/endpoints/:name", () => import("./page_endpoint.js"), { tenant: true });
+const deadLetters = page("/dead-letters", () => import("./page_dead_letters.js"), { tenant: true });
+page("/dead-letters/:id", () => import("./page_dead_letter.js"), { tenant: true });
+const workspaces = page("/workspaces", () => import("./page_workspaces.js"));
+page("/workspaces/:workspace", () => import("./page_workspace.js"));
+const eventTypes = page("/event-types", () => import("./page_event_types.js"));
+page("/event-types/:name", () => import("./page_event_type.js"));
+const sources = page("/sources", () => import("./page_sources.js"));
+page("/sources/:name", () => import("./page_source.js"));
+const rejects = page("/rejects", () => import("./page_rejects.js"));
+page("/rejects/:id", () => import("./page_rejects.js"));
+const alerts = page("/alerts", () => import("./page_alerts.js"));
+const jobs = page("/jobs", () => import("./page_jobs.js"));
+const system = page("/system", () => import("./page_system.js"));
+page("/system/:process", () => import("./page_process.js"));
+const audit = page("/audit", () => import("./page_audit.js"), { needs: "audit" });
+const tokens = page("/tokens", () => import("./page_tokens.js"), { needs: "tokens" });
 
 const NAV = [["/", "Overview", overview], ["/events", "Events", events],
   ["/dead-letters", "Dead letters", deadLetters], ["/endpoints", "Endpoints", endpoints],
   ["/workspaces", "Workspaces", workspaces], ["/sources", "Sources", sources], ["/event-types", "Event types", eventTypes], ["/rejects", "Refused requests", rejects], ["/alerts", "Alerts", alerts],
   ["/jobs", "Jobs", jobs], ["/system", "System", system], ["/audit", "Audit", audit], ["/tokens", "Tokens", tokens]];
 
-// `needs`: what one must be permitted to do. `tenant`: also for the token of a workspace.
 const isFor = (page) => (isTenant() ? page.tenant : !page.needs || may(page.needs));
 
 const content = h("main", { class: "content", id: "content" });
@@ -90,7 +78,7 @@ function showPage(page, context) {
   if (page === signInPage) {
     document.title = "Sign in · Grapnel";
     document.body.replaceChildren();
-    page.show(add(document.body, []), context);
+    signIn.show(document.body, context);
     return;
   }
   if (!signedIn()) {
@@ -119,12 +107,33 @@ function showPage(page, context) {
     replace(place, alone("There is no such page", h("p", null, h("a", { href: "/" }, "Go to the overview"))));
     return;
   }
-  document.title = `${page.title(context.params)} · Grapnel`;
+  if (page.module) fill(place, page, context);
+  else loadOne(page).then(() => context.signal.aborted || fill(place, page, context), () => {
+    if (context.signal.aborted) return;
+    replace(place, failed({ message: "The files of this page could not be loaded. The console may have another version by now." }, () => location.reload(), true));
+    readSession().catch(() => {}); // when the console is away, the banner says so, and this page heals when it is back
+  });
+}
+
+async function loadOne(page) {
+  if (page) page.module ??= await page.load();
+}
+
+function fill(place, page, context) {
+  document.title = `${page.module.title(context.params)} · Grapnel`;
   try {
-    page.show(place, context);
+    page.module.show(place, context);
   } catch (e) {
     replace(place, failed(e, show, true));
   }
+}
+
+// When the browser has nothing else to do, the other pages, one after the other: a click then waits for no file, also
+// when the console has a new version.
+const idle = window.requestIdleCallback ?? ((work) => setTimeout(work, 1000));
+function loadOthers() {
+  const next = pages.find((p) => !p.module && isFor(p));
+  if (next) loadOne(next).then(() => idle(loadOthers), () => {}); // it is tried again when it is to be shown
 }
 
 changes.addEventListener("signed-out", () =>
@@ -144,8 +153,9 @@ setInterval(() => {
 
 startKeyboard();
 try {
-  await readSession();
+  await Promise.all([readSession(), loadOne(pageOf(location.pathname)).catch(() => {})]);
   startRouter(showPage);
+  setTimeout(() => idle(loadOthers), 500);
 } catch (e) {
   replace(document.body, failed(e, () => location.reload(), true));
 }

@@ -48,15 +48,15 @@ export function show(place, context) {
   const alerts = list(rows, {
     label: "alerts", key: (a) => `${a.name} ${a.subject} ${a.since} ${a.state}`,
     columns: [
-      { head: "State", cell: (a) => badge(`${a.state} · ${a.severity}`, a.state === "firing" ? (a.severity === "critical" ? "bad" : "warn") : a.state === "resolved" ? "good" : "") },
+      { head: "State", cell: (a) => [badge(`${a.state} · ${a.severity}`, a.state === "firing" ? (a.severity === "critical" ? "bad" : "warn") : a.state === "resolved" ? "good" : ""),
+        a.silenced_until && [" ", badge("silenced")]] },
       { head: "What", cell: (a) => h("span", { class: "wrap" }, a.summary) },
       { head: "Since", cell: (a) => time(a.since) },
+      { head: "Until", wide: true, cell: (a) => time(a.ended_at) },
+      { head: "Rule", wide: true, cell: (a) => h("span", { class: "clip mono", title: a.name }, a.name) },
       ...(may("alert") ? [{ head: "", cell: (a) => ["firing", "pending"].includes(a.state) && [
         a.silenced_until ? h("button", { class: "small", onclick: () => unsilence(a.name) }, "End the silence") : h("button", { class: "small", onclick: () => silence(a.name) }, "Silence…"), " ",
         h("button", { class: "small", onclick: () => test(a.name) }, "Test")] }] : []),
-      { head: "Until", wide: true, cell: (a) => time(a.ended_at) },
-      { head: "Rule", wide: true, cell: (a) => h("span", { class: "clip mono", title: a.name }, a.name) },
-      { head: "Silenced until", wide: true, cell: (a) => time(a.silenced_until) },
     ],
     read: () => get("/alerts", { limit: 200 }, context.signal),
     none: () => h("div", { class: "card" }, empty("No alert fires, and none has", h("p", { class: "soft" }, "Rules are in ", h("code", null, "alerts"), " of grapnel.yaml; those for dead letters, delays, disk and endpoints are built in."))),
@@ -68,8 +68,8 @@ export function show(place, context) {
     await released();
     replace(silences, items.length > 0 && h("section", { class: "card flush below" }, h("h2", null, "Silences"), table(items, { label: "silences", key: (s) => s.name, columns: [
       { head: "Rule", cell: (s) => h("span", { class: "clip mono", title: s.name }, s.name) }, { head: "Until", cell: (s) => time(s.silenced_until) },
-      ...(may("alert") ? [{ head: "", cell: (s) => h("button", { class: "small", onclick: () => unsilence(s.name) }, "End it") }] : []),
-      { head: "By", wide: true, cell: (s) => s.by ?? "–" }, { head: "Why", wide: true, cell: (s) => h("span", { class: "wrap" }, s.note ?? "–") }] })));
+      { head: "By", wide: true, cell: (s) => s.by ?? "–" }, { head: "Why", wide: true, cell: (s) => h("span", { class: "wrap" }, s.note ?? "–") },
+      ...(may("alert") ? [{ head: "", cell: (s) => h("button", { class: "small", onclick: () => unsilence(s.name) }, "End it") }] : [])] })));
   }
 
   replace(place, h("div", { class: "head" }, h("h1", null, "Alerts"), h("span", { class: "grow" }), may("alert") && h("button", { onclick: () => silence() }, "Silence a rule…"), curl("/alerts")), rows, silences);

@@ -9,7 +9,6 @@ import { count, words } from "./text.js";
 import { time } from "./time.js";
 
 export const title = () => "Audit";
-export const needs = "audit";
 
 const verify = (signal) => open("Verify the audit", (close) => {
   const result = h("div");

@@ -10,7 +10,6 @@ import { t } from "./texts.js";
 import { time } from "./time.js";
 
 export const title = ({ id }) => t`Dead letter ${id}`;
-export const tenant = true;
 
 const WHY = {
   rejected: () => t`The endpoint refused it with a status that is not retried.`,

@@ -12,7 +12,6 @@ import { t } from "./texts.js";
 import { time } from "./time.js";
 
 export const title = () => t`Dead letters`;
-export const tenant = true;
 
 const STATES = ["", "requeued", "recovered", "resolved", "discarded", "all"];
 const FILTERS = ["endpoint", "reason", "workspace", "type", "source", "since"];
@@ -40,7 +39,7 @@ export function show(place, context) {
       { head: t`Dead since`, cell: (d) => time(d.dead_at) },
       { head: t`Reason`, cell: (d) => h("a", { href: at("dead-letters", d.id) }, words(d.reason)) },
       { head: t`State`, cell: (d) => badge(d.state) },
-      { head: t`Endpoint`, cell: (d) => (d.endpoint ? h("span", { class: "clip", title: d.endpoint }, d.endpoint) : h("span", { class: "soft" }, t`refused before routing`)) },
+      { head: t`Endpoint`, cell: (d) => (d.endpoint ? h("span", { class: "clip name", title: d.endpoint }, d.endpoint) : h("span", { class: "soft" }, t`refused before routing`)) },
       { head: t`Attempts`, number: true, wide: true, cell: (d) => d.attempts },
       { head: t`Last result`, wide: true, cell: (d) => h("span", { class: "clip", title: d.last_error || "" }, d.last_error || d.last_http_status || "–") },
       { head: t`Event`, wide: true, cell: (d) => h("a", { class: "mono", href: at("events", d.event_id) }, `…${d.event_id.slice(-6)}`) },

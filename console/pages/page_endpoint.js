@@ -18,7 +18,6 @@ import { duration, since, time } from "./time.js";
 import { stateBadge, stateOf } from "./page_endpoints.js";
 
 export const title = ({ name }) => t`Endpoint ${name}`;
-export const tenant = true;
 
 const PERIODS = ["5m", "15m", "1h"];
 const STATUSES = ["", "open", "delivered", "dead", "abandoned"];
@@ -132,7 +131,7 @@ export function show(place, context) {
         else pictures.append(h("section", { class: "card" }, h("h2", null, data.label), (charts[key] = chart(data))));
       };
       put("rates", { ...base, label: "Attempts per second", show: rate, lines: [{ label: "delivered/s", values: ok }, { label: "failed/s", values: bad }] });
-      put("latency", { ...base, label: "Duration of an attempt", show: (v) => (v === null ? "–" : duration(v * 1000)), lines: [{ label: "p95", values: p95 }] });
+      put("latency", { ...base, label: "Duration of an attempt", seconds: true, show: (v) => (v === null ? "–" : duration(v * 1000)), lines: [{ label: "p95", values: p95 }] });
     }
     if (stats.status === "fulfilled") replace(numbers, renderNumbers(stats.value));
   }

@@ -12,7 +12,6 @@ import { t } from "./texts.js";
 import { duration, since } from "./time.js";
 
 export const title = () => t`Endpoints`;
-export const tenant = true;
 
 const READ_MAX = 5000;
 const STATES = ["", "active", "failing", "paused", "disabled", "held", "off", "removed"];
@@ -65,7 +64,7 @@ export function show(place, context) {
       may("endpoints") && h("button", { class: "main", onclick: make }, t`New endpoint`)));
     if (!found.length) return h("div", { class: "card" }, empty(t`No endpoint matches`, h("button", { onclick: () => form.set({}) }, t`Clear the filters`)));
     return [table(found.slice(0, 500), { label: t`endpoints`, key: (e) => e.name, columns: [
-      { head: t`Endpoint`, cell: (e) => [h("a", { class: "clip", href: at("endpoints", e.name), title: e.name }, title_(e)), e.description && h("span", { class: "clip soft small mono", title: e.name }, e.name)] },
+      { head: t`Endpoint`, cell: (e) => [h("a", { class: "clip name", href: at("endpoints", e.name), title: e.name }, title_(e)), e.description && h("span", { class: "clip soft small mono", title: e.name }, e.name)] },
       { head: t`State`, cell: (e) => [stateBadge(e), stateOf(e) === "failing" && h("span", { class: "soft small" }, t` for ${since(e.failing_since)}`)] },
       { head: t`Delivered`, number: true, cell: (e) => percent(e.success_rate) },
       { head: t`Latency`, number: true, wide: true, cell: (e) => duration(e.latency_ms) },

@@ -16,7 +16,6 @@ import { t } from "./texts.js";
 import { duration, time } from "./time.js";
 
 export const title = ({ id }) => t`Event ${id}`;
-export const tenant = true;
 
 const DELIVERIES = 20; // so many are shown at once
 const ATTEMPTS = 8; // … of a delivery, the newest
@@ -152,7 +151,7 @@ export function show(place, context) {
       h("section", { class: "card" }, h("h2", null, t`Payload`), body),
       e.timeline?.length > 0 && h("section", { class: "card flush" }, h("h2", null, t`All steps`), h("div", { class: "table", tabindex: "0", role: "region", "aria-label": t`steps` },
         h("table", null, h("thead", null, h("tr", null, [t`Time`, t`Process`, t`Step`].map((n) => h("th", { scope: "col" }, n)))),
-          h("tbody", null, e.timeline.slice(0, STEPS).map((step) => h("tr", null, h("td", null, time(step.at, { exact: true })), h("td", null, step.process), h("td", null, step.what)))))),
+          h("tbody", null, e.timeline.slice(0, STEPS).map((step) => h("tr", null, h("td", null, time(step.at, { exact: true })), h("td", null, step.process), h("td", null, h("span", { class: "wrap" }, step.what))))))),
         e.timeline.length > STEPS && h("p", { class: "more soft" }, t`The first ${STEPS} of ${count(e.timeline.length)} steps.`, !inPortal() && [" ", h("code", null, `grapnel trace ${e.id}`), " prints all."])));
   }
 

@@ -11,7 +11,6 @@ import { t } from "./texts.js";
 import { time } from "./time.js";
 
 export const title = () => t`Events`;
-export const tenant = true;
 
 const STATUSES = ["", "routed", "done", "buffered", "duplicate", "ignored", "refused", "expired"];
 

@@ -87,7 +87,7 @@ export function show(place, context) {
       tile("Dead letters", count(now.dead_letters), "", all.dead_letters, "/dead-letters", now.dead_letters ? "bad" : ""));
     draw(events, "events", { label: "events per second", from, step, show: rate,
       lines: [{ label: "accepted", values: all.accepted }, { label: "delivered", values: all.delivered }, { label: "dead", values: all.dead }] });
-    draw(latency, "latency", { label: "time to delivery", from, step, show: seconds,
+    draw(latency, "latency", { label: "time to delivery", from, step, show: seconds, seconds: true,
       lines: [["p50", "end_to_end_p50"], ["p95", "end_to_end_p95"], ["p99", "end_to_end_p99"]].map(([label, n]) => ({ label, values: all[n] })) });
     draw(open, "open", { label: "open deliveries", from, step, show: count, whole: true,
       lines: [{ label: "waiting", values: waiting }, { label: "in flight", values: all.in_flight }, { label: "retrying", values: all.scheduled_retries }] });

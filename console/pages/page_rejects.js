@@ -68,7 +68,7 @@ export function show(place, context) {
       : empty("No request was refused", h("p", { class: "soft" }, "Requests with a wrong signature, an unknown source or a body that is too large appear here, with the reason and the bytes."))),
   });
   replace(place, h("div", { class: "head" }, h("h1", null, "Refused requests"), h("span", { class: "grow" }), curl("/rejects")), form, rows,
-    h("p", { class: "soft small" }, `The newest ${SHOWN} that match. Of each source, the last thousand are kept.`));
+    h("p", { class: "soft small below" }, `The newest ${SHOWN} that match. Of each source, the last thousand are kept.`));
   rejects.reload();
   context.every(5000, () => rejects.refresh());
 }

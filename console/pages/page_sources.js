@@ -45,7 +45,7 @@ export function show(place, context) {
     if (!found.length) return h("div", { class: "card" }, empty("No source matches", h("button", { onclick: () => form.set({}) }, "Clear the filter")));
     const from = all[0].counted_since;
     return h("div", { class: "stack" }, table(found, { label: "sources", key: (s) => s.name, columns: [
-      { head: "Source", cell: (s) => h("a", { class: "clip", href: at("sources", s.name), title: s.name }, s.name) },
+      { head: "Source", cell: (s) => h("a", { class: "clip name", href: at("sources", s.name), title: s.name }, s.name) },
       { head: "Provider", cell: (s) => s.provider ?? h("span", { class: "soft" }, "producer") },
       { head: "Last event", cell: lastEvent },
       { head: "Last hour", wide: true, cell: (s) => h("span", { class: "spark" }, spark(s.values)) },

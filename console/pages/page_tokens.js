@@ -8,7 +8,6 @@ import { list } from "./table.js";
 import { time } from "./time.js";
 
 export const title = () => "Tokens";
-export const needs = "tokens";
 
 export function show(place, context) {
   const rows = h("div");

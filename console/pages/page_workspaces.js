@@ -18,7 +18,7 @@ export function show(place, context) {
   const all = list(rows, {
     label: "workspaces", key: (w) => w.workspace,
     columns: [
-      { head: "Workspace", cell: (w) => h("a", { class: "clip", href: at("workspaces", w.workspace), title: w.workspace }, w.workspace) },
+      { head: "Workspace", cell: (w) => h("a", { class: "clip name", href: at("workspaces", w.workspace), title: w.workspace }, w.workspace) },
       { head: "Newest number", number: true, cell: (w) => count(w.sequence) },
       { head: "Types", number: true, wide: true, cell: (w) => Object.keys(w.clock).length },
       { head: "Gaps", cell: (w) => (w.open_gaps ? badge(plural(w.open_gaps, "gap"), "warn") : h("span", { class: "soft" }, "–")) },

@@ -38,6 +38,8 @@ function find(address) {
   return null;
 }
 
+export const pageOf = (address) => find(address)?.page;
+
 // What a page gets: its parameters, the query, and a signal that ends what it has begun.
 export function show() {
   current?.abort.abort();

@@ -4,7 +4,7 @@ import { add, h, replace } from "./dom.js";
 import { t, word } from "./texts.js";
 
 export function skeleton(lines = 6) {
-  return h("div", { class: "skeleton", "aria-busy": "true", "aria-label": t`loading` },
+  return h("div", { class: "skeleton", role: "status", "aria-busy": "true", "aria-label": t`loading` },
     Array.from({ length: lines }, () => h("i")));
 }
 
@@ -78,9 +78,10 @@ export function copy(text, label, what) {
 }
 
 // A curl command for the same request, with a token of the reader's; those who use the portal have none.
-export const curl = (path, method = "GET") => !inPortal() && copy(
+// On a phone there is no place for it, and no shell.
+export const curl = (path, method = "GET") => !inPortal() && h("span", { class: "wide" }, copy(
   `curl -s ${method === "GET" ? "" : `-X ${method} `}-H "Authorization: Bearer $TOKEN" '${location.origin}/api/v1${path.replaceAll("'", "%27")}'`,
-  "copy curl", "command");
+  "copy curl", "command"));
 
 const LOOK = {
   good: ["done", "delivered", "active", "recovered", "resolved", "filled", "closed"],

@@ -290,6 +290,33 @@ class InABrowser(PagesTest):
         other.wait("document.querySelector('.frame h1')")
         self.assertEqual(other.js("location.origin"), self.base)
 
+    def test_a_page_brings_its_own_modules_and_the_others_come_later(self):
+        self.pipeline()
+        tab = self.signed_in("/jobs")
+        tab.sees("No job")
+        tab.wait("performance.getEntriesByType('resource').some((e) => e.name.endsWith('/page_tokens.js'))", "the last of the other pages")
+        tab.ask("Network.clearBrowserCache")
+        # What is blocked was not needed.
+        tab.ask("Network.setBlockedURLs", urls=["*/page_event.js", "*/page_workspaces.js", "*/page_overview.js"])
+        tab.requests.clear()
+        tab.open(self.base + "/events")
+        tab.sees("No event yet")
+        self.assertEqual(len([u for u in tab.requests if u.endswith("/api/session")]), 1)
+        named = tab.js("[...document.querySelectorAll('link[rel=modulepreload]')].map((l) => l.href.split('/').pop())")
+        self.assertIn("page_events.js", named)
+        self.assertNotIn("page_event.js", named)
+
+        # Of a page whose module cannot be had, as when another version of the console runs by now.
+        tab.click(".nav a", "Workspaces")
+        tab.sees("The files of this page could not be loaded.")
+        tab.click(".nav a", "Jobs")
+        tab.sees("No job")
+        tab.click(".nav a", "Workspaces")
+        tab.sees("The files of this page could not be loaded.")
+        tab.ask("Network.setBlockedURLs", urls=[])
+        tab.click("main button", "Try again")
+        tab.sees("No workspace yet")
+
     def test_each_role_sees_what_it_may_do(self):
         rig = self.pipeline()
         dead = self.send(rig, "contract.signed")

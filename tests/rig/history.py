@@ -152,6 +152,7 @@ def pipeline(events, dead_letters, state=None, **config):
     """A rig with the console and a history, started. In the folder `state` the files are kept, and found again."""
     rig = Rig({"history": {"keep": "3650d"}, "dlq": {"keep": "3650d"}, "ingress": {"archive": {"keep": "3650d"}},
                "console": {"tokens": [TOKEN]}, **config}, console=True)
+    rig.start_s = 120
     if state:
         rig.state_dir = pathlib.Path(state).resolve()
         rig.config["state_dir"] = str(rig.state_dir)
@@ -204,9 +205,11 @@ def signed_in(browser, base):
     return tab
 
 
-def opened_ms(tab, url, ready):
+def opened_ms(tab, url, ready, first=False):
     """From the request for the document to all that the page shows at once. The tab has a page of the console, so the
-    browser does not start a process for it."""
+    browser does not start a process for it. `first`: the browser has no file of the console yet."""
+    if first:
+        tab.ask("Network.clearBrowserCache")
     look = tab.ask("Page.addScriptToEvaluateOnNewDocument", source=f"""(() => {{
         const look = () => {{
             if (document.querySelector({json.dumps(ready)}) && !document.querySelector("[aria-busy=true]"))
@@ -234,6 +237,14 @@ def shown_ms(tab, path, ready):
         }} while (!document.querySelector({json.dumps(ready)}) || document.querySelector("[aria-busy=true]"));
         return performance.now() - began;
     }})()""")
+
+
+def transferred(tab):
+    """(bytes, requests) that the page took until now, with headers."""
+    return tuple(tab.js("""(() => {
+        const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+        return [all.reduce((sum, e) => sum + e.transferSize, 0), all.filter((e) => e.transferSize).length];
+    })()"""))
 
 
 def heap_bytes(tab):

@@ -549,12 +549,14 @@ class Rig:
     def deliverers(self):
         return [d for n, d in self.daemons.items() if n.startswith("deliverer")]
 
+    start_s = 15  # more for databases that are not in memory yet
+
     def start(self, *names):
         """Start the named daemons (all that don't run) and wait for each."""
         asked = [self.daemons[n] for n in names or self.daemons]
         started = [d.start(wait=False) for d in asked if not d.alive]
         for daemon in started:
-            wait_for(daemon.up, what=f"{daemon.name} to be up")
+            wait_for(daemon.up, self.start_s, f"{daemon.name} to be up")
         return self
 
     def kill(self, *names):

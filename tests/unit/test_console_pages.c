@@ -1,4 +1,4 @@
-/* Tests of the files of the console's pages: their size, and that each can be found. */
+/* Tests of the files of the console's pages: their size, that each can be found, and what documents name. */
 #include "static_pages.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-/* What a browser fetches when it opens a page for the first time. */
+/* What a browser fetches when it has opened every page. */
 static void test_all_files_together_are_small(void **state)
 {
     size_t all = 0;
@@ -38,10 +38,22 @@ static void check_document(const struct page_file *document)
     assert_false(has(document, "@PRELOADS@"));
     assert_true(has(document, "\"modulepreload\""));
     assert_true(has(document, "/router.js"));
-    assert_true(has(document, "/page_event.js"));
     assert_false(has(document, "texts_de")); /* fetched by its readers */
     assert_false(has(document, "style="));
     assert_false(has(document, "<script>"));
+}
+
+static bool is_document(const struct page_file *f)
+{
+    return strstr(f->name, ".html") != NULL;
+}
+
+static bool is_named_in_a_document(const char *module)
+{
+    for (const struct page_file *f = page_files; f->name; f++)
+        if (is_document(f) && has(f, module))
+            return true;
+    return false;
 }
 
 static void test_files_are_there(void **state)
@@ -50,20 +62,44 @@ static void test_files_are_there(void **state)
                            *portal = named("portal.html");
 
     (void)state;
-    check_document(main);
-    check_document(portal);
+    assert_non_null(main);
+    assert_non_null(portal);
     assert_non_null(named("main.js"));
     assert_int_equal(strlen(page_version), 16);
     assert_false(has(main, "/brand.js"));
     assert_true(has(portal, "/brand.js"));
+    assert_true(has(portal, "/page_event.js"));
     assert_false(has(portal, "/page_tokens.js"));
     for (const struct page_file *f = page_files; f->name; f++) {
+        if (is_document(f))
+            check_document(f);
         if (strstr(f->name, ".js") && !strstr(f->name, "texts_"))
-            assert_true(has(main, f->name) || has(portal, f->name));
+            assert_true(is_named_in_a_document(f->name));
         /* No address of another host. */
         assert_false(has(f, "innerHTML"));
         assert_true(!has(f, "https://") || strstr(f->name, "endpoint_form"));
     }
+}
+
+/* Each address of a page has a document that names the modules of this page, directly imported or not, and no
+ * others. */
+static void test_a_document_names_the_modules_of_its_page(void **state)
+{
+    int addresses = 0;
+
+    (void)state;
+    for (const struct page_document *d = page_documents; d->name; d++) {
+        const struct page_file *document = named(d->name);
+        bool is_event = strcmp(d->address, "/events/:id") == 0;
+
+        assert_non_null(document);
+        assert_true(has(document, "/main.js"));
+        assert_int_equal(has(document, "/page_event.js"), is_event);
+        assert_true(!is_event || has(document, "/life.js"));
+        addresses++;
+    }
+    assert_in_range(addresses, 20, 100);
+    assert_false(has(named("index.html"), "/page_event.js"));
 }
 
 int main(void)
@@ -71,6 +107,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_files_together_are_small),
         cmocka_unit_test(test_files_are_there),
+        cmocka_unit_test(test_a_document_names_the_modules_of_its_page),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
