@@ -9,7 +9,7 @@
  * Threads: all functions may be called from any number of threads with the same receiver and
  * the same store, except for grapnel_receiver_set_… (before the first use) and …_free (after
  * the last one). An event belongs to one thread at a time. The library changes nothing of the
- * process: no signal handlers, no locale, no environment.
+ * process (signal handlers, locale, environment), and starts no threads.
  *
  * This header has all parts. Each store with a driver, and the middleware, is a library of its
  * own (pkg-config: grapnel-receiver, grapnel-receiver-sqlite, -postgres, -redis, -microhttpd). */

@@ -15,6 +15,7 @@
  * They expire when nothing has arrived for keep_s. */
 #include "internal.h"
 #include <hiredis/hiredis.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,17 +204,32 @@ static redisContext *opened(struct store *s, struct grapnel_error *error)
     return NULL;
 }
 
-/* NULL: the connection is broken. */
+/* NULL: the connection is broken. hiredis writes to a connection that the server has closed, which
+ * raises SIGPIPE; it must not end the program. */
 static redisReply *ask(redisContext *context, const struct store *s,
                        const char *script, const struct values *v)
 {
     /* The key tells a cluster which node has all of them. */
     const char *words[VALUES_MAX + 5] = {"EVAL", script, "1", s->spaces_key,
                                          s->prefix};
+    sigset_t pipe, before, pending;
+    redisReply *reply;
+    bool was_pending;
+    int got;
 
     for (int i = 0; i < v->count; i++)
         words[5 + i] = v->items[i];
-    return redisCommandArgv(context, 5 + v->count, words, NULL);
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    sigpending(&pending);
+    was_pending = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    reply = redisCommandArgv(context, 5 + v->count, words, NULL);
+    sigpending(&pending);
+    if (!was_pending && sigismember(&pending, SIGPIPE) == 1)
+        sigwait(&pipe, &got);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return reply;
 }
 
 /* Runs a script. A connection that the server has closed meanwhile is replaced once. If the script
