@@ -139,7 +139,7 @@ static void send_head(int s, const char *method, struct request *q,
     send_all(s, "\r\n", 2);
 }
 
-static char response[2000];
+static _Thread_local char response[2000];
 
 /* Returns the status; 0: the connection was closed without a response. */
 static int status_of(int s)
