@@ -244,8 +244,8 @@ GRAPNEL_API struct grapnel_store *grapnel_memory_store_new(int64_t keep_s,
                                                            size_t events_max);
 
 /* SQLite, in libgrapnel-receiver-sqlite. One connection, so one transaction at a time. It
- * waits for other processes for `busy_ms` (0: 5000), then fails. The file is created if there
- * is none; its journal mode stays as it is. */
+ * waits for other processes for `busy_ms` (0: 5000), then fails. A file that is missing is
+ * created; the journal mode of the file stays as it is. */
 GRAPNEL_API struct grapnel_store *
 grapnel_sqlite_store_new(const char *path, int busy_ms,
                          struct grapnel_error *error);

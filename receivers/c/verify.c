@@ -392,6 +392,22 @@ static enum grapnel_status fill(struct grapnel_event *e,
     return status;
 }
 
+/* What both functions below do first. */
+static enum grapnel_status
+begin(struct request *r, const struct grapnel_receiver *receiver,
+      const struct grapnel_header *headers, size_t header_count,
+      const void *body, size_t body_bytes, struct grapnel_event **event,
+      struct grapnel_error *error)
+{
+    *event = NULL;
+    *r = (struct request){.receiver = receiver,
+                          .headers = headers,
+                          .count = header_count,
+                          .body = body,
+                          .body_bytes = body_bytes};
+    return check_standard(r, error);
+}
+
 enum grapnel_status
 grapnel_verify_standard(const struct grapnel_receiver *receiver,
                         const struct grapnel_header *headers,
@@ -399,15 +415,11 @@ grapnel_verify_standard(const struct grapnel_receiver *receiver,
                         size_t body_bytes, struct grapnel_event **event,
                         struct grapnel_error *error)
 {
-    struct request r = {.receiver = receiver,
-                        .headers = headers,
-                        .count = header_count,
-                        .body = body,
-                        .body_bytes = body_bytes};
-    enum grapnel_status status = check_standard(&r, error);
+    struct request r;
     struct owned *o;
+    enum grapnel_status status = begin(&r, receiver, headers, header_count,
+                                       body, body_bytes, event, error);
 
-    *event = NULL;
     if (status)
         return status;
     o = new_event(&r, r.id.n + 1);
@@ -424,16 +436,12 @@ enum grapnel_status grapnel_verify(const struct grapnel_receiver *receiver,
                                    struct grapnel_event **event,
                                    struct grapnel_error *error)
 {
-    struct request r = {.receiver = receiver,
-                        .headers = headers,
-                        .count = header_count,
-                        .body = body,
-                        .body_bytes = body_bytes};
-    enum grapnel_status status = check_standard(&r, error);
+    struct request r;
     struct owned *o;
     size_t bytes;
+    enum grapnel_status status = begin(&r, receiver, headers, header_count,
+                                       body, body_bytes, event, error);
 
-    *event = NULL;
     if (!status)
         status = measure(&r, &bytes, error);
     if (status)

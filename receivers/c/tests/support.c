@@ -135,6 +135,16 @@ void add_header(struct request *r, const char *name, const void *value,
         copied(name, strlen(name)), strlen(name), copied(value, bytes), bytes};
 }
 
+int do_nothing(void *arg, const struct grapnel_event *e,
+               const struct grapnel_check *check,
+               const struct grapnel_transaction *t)
+{
+    (void)e;
+    (void)check;
+    (void)t;
+    return arg ? *(int *)arg : 0;
+}
+
 const char *scenario_key(void)
 {
     return json_string_value(json_object_get(scenario("in order"), "key"));

@@ -2,7 +2,7 @@
 #ifndef SUPPORT_H
 #define SUPPORT_H
 
-#include "grapnel_receiver.h"
+#include "../grapnel_receiver.h"
 #include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,6 +34,11 @@ struct grapnel_header *header(struct request *r, const char *name);
 void set_value(struct grapnel_header *h, const void *value, size_t bytes);
 void add_header(struct request *r, const char *name, const void *value,
                 size_t bytes);
+
+/* A handler without an effect. `arg`: NULL, or the int that it returns. */
+int do_nothing(void *arg, const struct grapnel_event *e,
+               const struct grapnel_check *check,
+               const struct grapnel_transaction *t);
 
 const char *scenario_key(void); /* all scenarios have the same */
 int64_t scenario_now_s(void);

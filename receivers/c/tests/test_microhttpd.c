@@ -22,17 +22,6 @@ static int64_t the_time(void *arg)
     return scenario_now_s();
 }
 
-static int handle(void *arg, const struct grapnel_event *e,
-                  const struct grapnel_check *check,
-                  const struct grapnel_transaction *t)
-{
-    (void)arg;
-    (void)e;
-    (void)check;
-    (void)t;
-    return returns;
-}
-
 static void log_to_test(void *arg, const char *line)
 {
     (void)arg;
@@ -72,7 +61,8 @@ static int begin(void **state)
     receiver = grapnel_receiver_new(store, scenario_key(), NULL);
     grapnel_receiver_set_clock(receiver, the_time, NULL);
     endpoint = (struct grapnel_microhttpd){.receiver = receiver,
-                                           .handle = handle,
+                                           .handle = do_nothing,
+                                           .arg = &returns,
                                            .body_max_bytes = 20000,
                                            .log = log_to_test};
     server = MHD_start_daemon(

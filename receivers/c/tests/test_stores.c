@@ -308,17 +308,6 @@ static void release(struct gate *g)
     pthread_mutex_unlock(&g->mutex);
 }
 
-static int do_nothing(void *arg, const struct grapnel_event *e,
-                      const struct grapnel_check *check,
-                      const struct grapnel_transaction *t)
-{
-    (void)arg;
-    (void)e;
-    (void)check;
-    (void)t;
-    return 0;
-}
-
 /* One request in a thread. */
 struct caller {
     struct bench *b;
@@ -486,7 +475,7 @@ static struct grapnel_event drawn_event(unsigned *seed, int step, char id[64])
     e.replay = step % 50 > 20 && drawn(seed, 3) == 0;
     e.numbered = drawn(seed, 10) != 0;
     if (e.series[0] == '2' && !drawn(seed, 8)) /* another event, same number */
-        strcat(id, "_again");
+        snprintf(id, 64, "evt_again_%lld", (long long)e.sequence);
     return e;
 }
 
