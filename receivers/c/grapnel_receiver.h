@@ -71,7 +71,8 @@ struct grapnel_header {
 struct grapnel_event {
     const char *id;      /* deduplicate by it */
     int64_t timestamp_s; /* when this attempt was signed */
-    const void *body; /* yours, not copied: keep it until the event is freed */
+    const void *
+        body; /* yours, not copied: keep it until the event is freed. Never NULL */
     size_t body_bytes;
     /* The headers that grapnel-signature covers: sorted, names in lower case, each once,
      * both parts with a 0 byte at their end. */

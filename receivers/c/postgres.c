@@ -75,8 +75,7 @@ static struct sql statements(PGconn *connection)
     return (struct sql){connection, " FOR UPDATE", run};
 }
 
-/* Several statements, or one without values. *end: the server says COMMIT, which is also what it
- * does; NULL: does not matter. */
+/* Statements without values. `tag`: what the server must say that it did; NULL: it does not matter. */
 static enum grapnel_status execute(PGconn *connection, const char *text,
                                    const char *tag, struct grapnel_error *error)
 {

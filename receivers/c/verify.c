@@ -231,7 +231,7 @@ static struct owned *new_event(const struct request *r, size_t bytes)
     end = o->text;
     o->event.id = keep(&end, r->id.p, r->id.n);
     o->event.timestamp_s = r->timestamp_s;
-    o->event.body = r->body;
+    o->event.body = r->body ? r->body : "";
     o->event.body_bytes = r->body_bytes;
     o->event.headers = o->headers;
     o->event.attempt = 1;

@@ -390,7 +390,7 @@ class CLibrary(Servers):
         """With ThreadSanitizer, and without PostgreSQL, whose library it cannot see into."""
         build = CBuild(self, "tsan", TESTS, sanitize="thread")
         env = {name: value for name, value in self.servers().items() if "REDIS" in name}
-        self.run_tests(build, env, "test_stores", "test_microhttpd")
+        self.run_tests(build, env, "test_verify", "test_stores", "test_microhttpd")
 
     def test_it_can_be_published(self):
         """Static, without what is turned off; each library exports its own names only, and the

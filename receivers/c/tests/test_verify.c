@@ -2,6 +2,7 @@
 #include "support.h"
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <pthread.h>
 #include <stdio.h>
 
 static int64_t the_time(void *arg)
@@ -88,6 +89,7 @@ static void every_request(void **state)
             assert_int_equal(strlen(e->id), id->value_bytes);
             assert_memory_equal(e->id, id->value, id->value_bytes);
             assert_ptr_equal(e->body, q.body);
+            assert_non_null(e->body);
             assert_int_equal(e->body_bytes, q.body_bytes);
         } else {
             assert_null(e);
@@ -428,6 +430,58 @@ static void missing_and_repeated_headers_are_refused(void **state)
     }
 }
 
+enum { THREADS = 4 };
+
+/* For all threads: one receiver and one request. */
+struct shared {
+    struct grapnel_receiver *receiver;
+    struct request request;
+};
+
+static void *verify_often(void *arg)
+{
+    struct shared *s = arg;
+    size_t done = 0;
+
+    for (int i = 0; i < 50; i++) {
+        struct grapnel_event *e;
+
+        done += grapnel_verify(s->receiver, s->request.headers,
+                               s->request.count, s->request.body,
+                               s->request.body_bytes, &e, NULL) == GRAPNEL_DONE;
+        grapnel_event_free(e);
+    }
+    return done == 50 ? s : NULL;
+}
+
+static void threads_share_a_receiver(void **state)
+{
+    static const char *const names[] = {
+        "HMAC and Ed25519, the receiver has the public key",
+        "HMAC and Ed25519, the receiver has the secret"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        json_t *v = vector(names[i]);
+        int64_t now_s = json_integer_value(json_object_get(v, "now"));
+        struct shared s = {receiver(joined(json_object_get(v, "keys")), &now_s),
+                           request_of(v)};
+        pthread_t threads[THREADS];
+
+        for (int k = 0; k < THREADS; k++)
+            assert_int_equal(
+                pthread_create(&threads[k], NULL, verify_often, &s), 0);
+        for (int k = 0; k < THREADS; k++) {
+            void *said;
+
+            pthread_join(threads[k], &said);
+            assert_ptr_equal(said, &s);
+        }
+        grapnel_receiver_free(s.receiver);
+        request_free(&s.request);
+    }
+}
+
 static void a_receiver_without_a_store_says_so(void **state)
 {
     int64_t now_s = scenario_now_s();
@@ -459,6 +513,7 @@ int main(void)
         cmocka_unit_test(hostile_headers_are_refused),
         cmocka_unit_test(a_request_without_anything_is_refused),
         cmocka_unit_test(missing_and_repeated_headers_are_refused),
+        cmocka_unit_test(threads_share_a_receiver),
         cmocka_unit_test(a_receiver_without_a_store_says_so),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
