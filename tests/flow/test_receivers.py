@@ -3,6 +3,7 @@ programs of their READMEs behind a real pipeline. P4, P7."""
 
 import base64
 import contextlib
+import fcntl
 import http.client
 import json
 import os
@@ -396,6 +397,109 @@ class JavaLibrary(OnPorts, Servers):
             name = str(source.relative_to(self.FOLDER / "src/main/java")).replace(".java", ".class")
             self.assertIn(name, names)
         self.assertEqual((self.FOLDER / "LICENSE").read_text(), (ROOT / "LICENSE").read_text())
+
+
+C = RECEIVERS / "c"
+C_PARTS = {"SQLITE": "sqlite3", "POSTGRES": "libpq", "REDIS": "hiredis",
+           "MICROHTTPD": "libmicrohttpd"}
+TESTS = "-DGRAPNEL_RECEIVER_TESTS=ON"
+
+
+def has_module(*names):
+    return shutil.which("pkg-config") and subprocess.run(
+        ["pkg-config", "--exists", *names]).returncode == 0
+
+
+def c_program():
+    """The program of the README, and how it is compiled."""
+    text = (C / "README.md").read_text()
+    [program] = re.findall(r"\n```c\n(.*?)\n```\n", text, re.S)
+    [compiler] = re.findall("\n(cc .*)", text)
+    return program + "\n", compiler
+
+
+class CBuild:
+    """The library for C, built in a folder that is kept, and installed inside of it."""
+
+    def __init__(self, test, name, *options, sanitize=""):
+        self.test, self.sanitize = test, sanitize
+        self.folder = BUILD / f"receivers-c-{name}"
+        self.installed = self.folder / "installed"
+        with open(f"{self.folder}.lock", "w") as lock:  # tests that need it run at the same time
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            test.passes(["cmake", "-G", "Ninja", "-S", C, "-B", self.folder, "-DCMAKE_BUILD_TYPE=Debug",
+                         f"-DCMAKE_INSTALL_PREFIX={self.installed}", "-DCMAKE_INSTALL_LIBDIR=lib",
+                         f"-DGRAPNEL_RECEIVER_SANITIZE={sanitize}", "-DCMAKE_C_FLAGS=-Werror",
+                         *(f"-DGRAPNEL_RECEIVER_{part}={'ON' if has_module(module) else 'OFF'}"
+                           for part, module in C_PARTS.items()), *options])
+            test.passes(["cmake", "--build", self.folder, "--target", "install"])
+
+    def env(self):
+        return {"LD_LIBRARY_PATH": str(self.installed / "lib"),
+                "PKG_CONFIG_PATH": str(self.installed / "lib/pkgconfig")}
+
+    def compile(self, folder, change=lambda program: program):
+        """The program of the README, in `folder`, as the README says. Returns its path."""
+        program, compiler = c_program()
+        (folder / "main.c").write_text(change(program))
+        flags = f"-fsanitize={self.sanitize}" if self.sanitize else ""
+        self.test.passes(["sh", "-c", compiler.replace("cc ", f"cc -Wall -Wextra -Werror {flags} ", 1)],
+                         cwd=folder, env={**os.environ, **self.env()})
+        return folder / "receiver"
+
+
+class CReceiver(Behind):
+    def setUp(self):
+        if not programs() or not has_module("libpq", "libmicrohttpd", "jansson", "cmocka"):
+            self.skipTest("PostgreSQL, libpq, libmicrohttpd, jansson or cmocka is not installed "
+                          "(tools/deps test)")
+        self.build = CBuild(self, "asan", TESTS, sanitize="address,undefined")
+
+    def env(self):
+        return self.build.env()
+
+    def command(self, folder, port):
+        return [str(self.build.compile(folder, lambda p: p.replace("htons(3000)", f"htons({port})")))]
+
+
+@unittest.skipUnless(has_module("cmocka", "jansson"), "cmocka or jansson is not installed (tools/deps test)")
+class CLibrary(Servers):
+    def run_tests(self, build, env, *tests):
+        for test in tests:
+            self.passes([build.folder / "tests" / test], env={**os.environ, **env})
+
+    def test_its_own_tests(self):
+        build = CBuild(self, "asan", TESTS, sanitize="address,undefined")
+        self.run_tests(build, self.servers(), "test_verify", "test_stores", "test_microhttpd")
+        self.assertEqual((C / "LICENSE").read_text(), (ROOT / "LICENSE").read_text())
+
+    def test_its_threads(self):
+        """With ThreadSanitizer, and without PostgreSQL, whose library it cannot see into."""
+        build = CBuild(self, "tsan", TESTS, sanitize="thread")
+        env = {name: value for name, value in self.servers().items() if "REDIS" in name}
+        self.run_tests(build, env, "test_verify", "test_stores", "test_microhttpd")
+
+    def test_it_can_be_published(self):
+        """Static, without what is turned off; each library exports its own names only, and the
+        header is one of C++, too."""
+        build = CBuild(self, "static", "-DBUILD_SHARED_LIBS=OFF", "-DGRAPNEL_RECEIVER_REDIS=OFF",
+                       "-DGRAPNEL_RECEIVER_SQLITE=OFF")
+        folder = self.temporary()
+        libraries = sorted((build.installed / "lib").glob("*.a"))
+        self.assertEqual([p.name for p in libraries], [
+            "libgrapnel-receiver-microhttpd.a", "libgrapnel-receiver-postgres.a", "libgrapnel-receiver.a"])
+        for library in libraries:
+            names = self.passes(["nm", "-g", "--defined-only", "--format=posix", library])
+            for line in names.splitlines():
+                if " " in line:
+                    self.assertRegex(line, "^grapnel_", library)
+        self.passes(["g++", "-std=c++11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c++",
+                     build.installed / "include/grapnel_receiver.h"])
+        program = build.compile(folder)
+        done = subprocess.run([program], capture_output=True, text=True, timeout=60,
+                              env={"WEBHOOK_SECRETS": "whsec_AAAA", "DATABASE_URL": "host=/nowhere"})
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn("receiver: PostgreSQL: ", done.stderr)
 
 
 class PythonLibrary(Servers):

@@ -1,5 +1,6 @@
 """seeds.py NAME FOLDER: writes the inputs where a target begins, made of what the
 repository has anyway: the golden frames, the signature vectors, the examples."""
+import base64
 import json
 import pathlib
 import struct
@@ -165,6 +166,16 @@ def patterns():
             yield expression.encode() + b'\0' + value.encode()
 
 
+def deliveries():
+    for v in json.loads((ROOT / 'receivers' / 'vectors.json').read_text())['requests']:
+        body = base64.b64decode(v['body_base64'])
+        headers = [(name.encode(), value.encode()) for name, value in v['headers']]
+        ours = sorted(h for h in headers
+                      if h[0].startswith(b'grapnel-') and h[0] != b'grapnel-signature')
+        for trial, some in ((b'\0', headers), (b'\1', ours)):
+            yield trial + b''.join(n + b'\0' + v + b'\0' for n, v in some) + b'\0\0' + body
+
+
 SEEDS = {
     'pattern': patterns,
     'schema': schemas,
@@ -183,6 +194,7 @@ SEEDS = {
     'control': lambda: (b'{"v":1,"ask":"ping"}',
                         b'{"v":1,"ask":"echo","args":{"id":"\\u0000","note":[1]}}',
                         b'{"v":1,"ask":"echo","args":{"refuse":true}}', b'{'),
+    'receiver': deliveries,
     'verify': signed,
     'http': requests,
 }
