@@ -542,18 +542,18 @@ static void take_refusal(struct learned *l, struct learned_refusal *r)
 {
     const struct learned_source *s = source_of(l, r->source, false);
     int64_t now = l->c->daemon.loop.now_ms;
-    bool is_new;
+    bool rare;
 
     if (r->refused.sum <= r->refused.counted)
         return;
     r->refused.counted = r->refused.sum;
-    is_new = now - r->seen_ms > NEW_MS;
+    rare = now - r->seen_ms > NEW_MS;
     r->seen_ms = now;
     /* Of a source that was watched for less, nobody knows what is usual; one that never worked is being
      * set up. */
-    if (is_new && s && s->event_ms && s->usual.now.learned_ms >= NEW_MS)
+    if (rare && s && s->event_ms && s->usual.now.learned_ms >= NEW_MS)
         r->new_ms = now;
-    if (is_new || now - r->stored_ms > HOUR_MS || now < r->stored_ms)
+    if (rare || now - r->stored_ms > HOUR_MS || now < r->stored_ms)
         put_refusal(l, r);
 }
 
@@ -625,6 +625,11 @@ bool learned_judges(const struct alert_rule *rule)
            rule->when == ALERT_NEW_REFUSAL || rule->when == ALERT_STATUS_MIX;
 }
 
+static bool fires(const struct learned_refusal *r, int64_t now)
+{
+    return r->new_ms && r->new_ms <= now && now - r->new_ms <= NEW_FIRES_MS;
+}
+
 static void measure_refusals(const struct learned *l, const char *source,
                              struct measurement *m)
 {
@@ -634,8 +639,7 @@ static void measure_refusals(const struct learned *l, const char *source,
 
     m->known = true;
     for (size_t at = 0; (r = lookup_walk(&l->refusals, &at));) {
-        if (!r->new_ms || r->new_ms > now || now - r->new_ms > NEW_FIRES_MS ||
-            strcmp(r->source, source) != 0)
+        if (!fires(r, now) || strcmp(r->source, source) != 0)
             continue;
         m->value++;
         m->again |= r->new_ms == now;
@@ -702,6 +706,43 @@ void learned_measure(const struct learned *l, const struct alert_rule *rule,
     for (size_t at = 0; (e = lookup_walk(&l->endpoints, &at));)
         if (now - e->seen_ms < LISTED_MS)
             measure_endpoint(e, rule, out);
+}
+
+/* ---- for people ---- */
+
+struct learned_about learned_about_source(const struct learned *l,
+                                          const char *name)
+{
+    /* The lookup is not changed. */
+    const struct learned_source *s = source_of((struct learned *)l, name,
+                                               false);
+
+    return s ? (struct learned_about){&s->usual, s->event_ms, l->ingress_heard}
+             : (struct learned_about){0};
+}
+
+const struct mix *learned_mix(const struct learned *l, const char *endpoint)
+{
+    struct learned_endpoint *e;
+
+    for (size_t at = 0;
+         (e = lookup_get(&l->endpoints, lookup_text(endpoint), &at));)
+        if (strcmp(e->name, endpoint) == 0)
+            return &e->mix;
+    return NULL;
+}
+
+void learned_each_refusal(const struct learned *l, const char *source,
+                          void (*each)(void *self, const char *reason,
+                                       int64_t seen_ms, bool is_new),
+                          void *self)
+{
+    struct learned_refusal *r;
+
+    for (size_t at = 0; (r = lookup_walk(&l->refusals, &at));)
+        if (r->seen_ms && strcmp(r->source, source) == 0)
+            each(self, r->reason, r->seen_ms,
+                 fires(r, l->c->daemon.loop.now_ms));
 }
 
 void learned_publish(const struct learned *l)

@@ -122,6 +122,7 @@ static const struct control_command commands[] = {
     {&command_sources, sources_list},
     {&command_source, sources_read},
     {&command_source_test, source_test_ask},
+    {&command_endpoint_usual, learned_ask_endpoint},
     {&command_console_link, console_make_link},
     {&command_portal_link, console_portal_link},
     {0},

@@ -91,7 +91,7 @@ static json_t *row_of(struct console *c, const char *name, const char *provider)
                                           json_integer_value(refused));
 
     return json_pack(
-        "{s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", name, "kind",
+        "{s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", name, "kind",
         provider ? "source" : "producer", "provider", json_text_of(provider),
         "requests", requests, "accepted", accepted, "refused", refused,
         "reasons", reasons_of(c, name), "duplicates",
@@ -102,7 +102,8 @@ static json_t *row_of(struct console *c, const char *name, const char *provider)
                        .label = "source", .value = name),
                 "ingress", true),
         "counted_since",
-        time_of(c, SERIES("grapnel_start_time_seconds"), "ingress", false));
+        time_of(c, SERIES("grapnel_start_time_seconds"), "ingress", false),
+        "missing", learned_show_missing(c, name));
 }
 
 json_t *sources_list(void *self, json_t *args, char why[200])
@@ -170,6 +171,7 @@ json_t *sources_read(void *self, json_t *args, char why[200])
     url = sample_url(s, path);
     row = row_of(c, name, source ? source->provider : NULL);
     json_object_set_new(row, "local_url", json_string(url));
+    json_object_set_new(row, "usual", learned_show_source(c, name));
     json_object_set_new(row, "path", json_sprintf("/%s", path));
     free(path);
     free(url);

@@ -40,7 +40,7 @@ static double improbability(double n, double is, double was)
     return n * (is * log(is / was) + rest);
 }
 
-static bool has_learned(const struct mix *m)
+bool mix_has_learned(const struct mix *m)
 {
     return m->learned_ms >= LEARNED_MS && sum(m->past) >= PAST_LEAST;
 }
@@ -76,9 +76,9 @@ static void settle_peak(struct mix *m, int class, double n)
     double permitted = 2 * (m->peak[class] + SMALLEST_RISE);
     double share = m->worst[class];
 
-    if (has_learned(m) && is_improbable(m, class, n))
+    if (mix_has_learned(m) && is_improbable(m, class, n))
         return;
-    if (has_learned(m) && share > permitted)
+    if (mix_has_learned(m) && share > permitted)
         share = permitted;
     if (share > m->peak[class])
         m->peak[class] = share;
@@ -119,7 +119,7 @@ void mix_take(struct mix *m, int64_t span_ms, const double came[MIX_COUNT])
 struct mix_change mix_judge(const struct mix *m, double at_least)
 {
     double n = window_count(m);
-    struct mix_change change = {.known = has_learned(m) && n >= at_least &&
+    struct mix_change change = {.known = mix_has_learned(m) && n >= at_least &&
                                          n > 0};
 
     for (int i = MIX_2XX + 1; change.known && i < MIX_COUNT; i++) {
@@ -129,6 +129,31 @@ struct mix_change mix_judge(const struct mix *m, double at_least)
             change = (struct mix_change){true, i, is - was, was, is};
     }
     return change;
+}
+
+double mix_past_count(const struct mix *m)
+{
+    return sum(m->past);
+}
+
+static double share(double part, double all)
+{
+    return all > 0 ? part / all : 0;
+}
+
+double mix_past_share(const struct mix *m, enum mix_class class)
+{
+    return share(m->past[class], sum(m->past));
+}
+
+double mix_recent_count(const struct mix *m)
+{
+    return window_count(m);
+}
+
+double mix_recent_share(const struct mix *m, enum mix_class class)
+{
+    return share(m->last[class] + m->now[class], window_count(m));
 }
 
 static bool are_sane(const double all[MIX_COUNT])

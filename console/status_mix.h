@@ -51,6 +51,16 @@ void mix_take(struct mix *m, int64_t span_ms, const double came[MIX_COUNT]);
 /* `at_least`: how many responses of the last one to two hours are enough. */
 struct mix_change mix_judge(const struct mix *m, double at_least);
 
+/* Whether changes are judged: it was watched for long enough, and has had enough responses. */
+bool mix_has_learned(const struct mix *m);
+/* How many responses came before the last one to two hours (of which half is forgotten in a week), and the share
+ * of a class among them. */
+double mix_past_count(const struct mix *m);
+double mix_past_share(const struct mix *m, enum mix_class class);
+/* The same of the last one to two hours. */
+double mix_recent_count(const struct mix *m);
+double mix_recent_share(const struct mix *m, enum mix_class class);
+
 /* false: it is not what mix_take() makes: a damaged row. */
 bool mix_is_sane(const struct mix *m);
 

@@ -10,6 +10,7 @@ enum { UNKNOWN = -1 };
 #define PAUSE_MS     (26.0 * HOUR_MS)
 #define HALF_LIFE_MS (14.0 * DAY_MS)
 #define LEARNED_MS   ((double)USUAL_DAYS * DAY_MS)
+#define AHEAD_MS     (28 * DAY_MS)
 #define RATE_MAX     1e9F /* a higher one is a wrong counter */
 
 void usual_init(struct usual *u)
@@ -159,6 +160,46 @@ double usual_missing(const struct usual *u)
     if (n->learned_ms < LEARNED_MS)
         return 0;
     return soon > late ? soon : late;
+}
+
+/* ---- what is to come ---- */
+
+/* Looks as often as the result needs: after a second at first, every few minutes in the end. */
+static int64_t step_after(int64_t ms)
+{
+    int64_t step = ms / 64;
+
+    return step < SECOND_MS       ? SECOND_MS
+           : step > 5 * MINUTE_MS ? 5 * MINUTE_MS
+                                  : step;
+}
+
+int64_t usual_until(const struct usual *u, int64_t now_ms, bool since_now,
+                    double above)
+{
+    struct usual copy = *u;
+    int64_t step, after = 0;
+
+    if (since_now)
+        usual_take(&copy, now_ms, 0, 1);
+    while (after <= AHEAD_MS) {
+        if (usual_missing(&copy) > above)
+            return after;
+        step = step_after(after);
+        after += step;
+        usual_take(&copy, now_ms + after, step, 0);
+    }
+    return -1;
+}
+
+double usual_rate(const struct usual *u, int hour)
+{
+    return slot_rate(u, hour_of_week(hour));
+}
+
+double usual_quiet_rate(const struct usual *u, int64_t now_ms)
+{
+    return quiet_rate(u, now_ms / HOUR_MS);
 }
 
 /* ---- bytes ---- */

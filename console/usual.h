@@ -58,6 +58,15 @@ bool usual_take(struct usual *u, int64_t now_ms, int64_t span_ms,
                 double events);
 /* How many events are missing, in relation to earlier silences; above USUAL_EVENTS it is unusual. */
 double usual_missing(const struct usual *u);
+/* After how many milliseconds without an event more than `above` would be missing, if the source is watched all
+ * the time; -1: not within 28 days. `since_now`: as if an event had come at `now_ms`. */
+int64_t usual_until(const struct usual *u, int64_t now_ms, bool since_now,
+                    double above);
+/* The usual rate, events per hour, of an hour of the week (0: Thursday 00:00 UTC, as 1970 began); below 0:
+ * unknown. */
+double usual_rate(const struct usual *u, int hour_of_week);
+/* … of the present hour on the quietest day of the week. */
+double usual_quiet_rate(const struct usual *u, int64_t now_ms);
 
 /* The rates as bytes, little endian, for a row. */
 void usual_hours_write(const struct usual *u, uint8_t out[USUAL_HOURS_BYTES]);

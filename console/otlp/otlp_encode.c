@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Of trace.proto and metrics.proto. */
 enum { KIND_INTERNAL = 1, KIND_SERVER = 2, KIND_CLIENT = 3 };
@@ -59,11 +60,15 @@ static void add_number(json_t *attributes, const char *key, const json_t *value)
                                    json_integer_value(value))));
 }
 
+/* Consoles of several machines may export under one name: their series differ by the instance. */
 static json_t *resource(const char *service)
 {
     json_t *attributes = json_array();
+    char machine[256] = "";
 
+    gethostname(machine, sizeof machine - 1);
     add_text(attributes, "service.name", service);
+    add_text(attributes, "service.instance.id", machine);
     add_text(attributes, "service.version", GRAPNEL_VERSION);
     return json_pack("{s:o}", "attributes", attributes);
 }
@@ -284,6 +289,27 @@ static json_t *histogram_point(const struct collected *p, int64_t since_ms,
                      "bucketCounts", counts, "explicitBounds", bounds);
 }
 
+/* As UCUM has it, which is what OpenTelemetry asks for; things that are counted are an annotation. A backend
+ * that appends the unit to the name, as Prometheus' translation does, then leaves our names as they are. */
+static json_t *unit_of(const char *unit)
+{
+    static const char *const known[][2] = {
+        {"seconds", "s"}, {"bytes", "By"}, {"percent", "%"}};
+    char *text;
+    json_t *o;
+
+    for (size_t i = 0; i < COUNT_OF(known); i++)
+        if (strcmp(unit, known[i][0]) == 0)
+            return json_string(known[i][1]);
+    text = gr_printf("{%s}", unit);
+    for (char *at = text; *at; at++)
+        if (*at == ' ')
+            *at = '_'; /* an annotation has no blanks */
+    o = json_text_of(text);
+    free(text);
+    return o;
+}
+
 static json_t *metric_json(const struct collected_metric *m, json_t *points)
 {
     json_t *o = json_pack("{s:s}", "name", m->name);
@@ -291,7 +317,7 @@ static json_t *metric_json(const struct collected_metric *m, json_t *points)
     if (m->help)
         json_object_set_new(o, "description", json_text_of(m->help));
     if (m->unit && *m->unit)
-        json_object_set_new(o, "unit", json_text_of(m->unit));
+        json_object_set_new(o, "unit", unit_of(m->unit));
     if (m->kind == METRIC_GAUGE)
         json_object_set_new(o, "gauge",
                             json_pack("{s:o}", "dataPoints", points));

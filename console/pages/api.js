@@ -150,7 +150,7 @@ export async function signOut() {
 const RANKS = { viewer: 0, operator: 1, admin: 2 };
 // What the token of a workspace may do beside reading; the others have their rank.
 const OF_WORKSPACE = new Set(["pause", "test", "endpoints", "resend", "dead-letter"]);
-const RANK_OF = { pause: 1, test: 1, resend: 1, "dead-letter": 1, bulk: 1, delivery: 1, job: 1, gap: 1, alert: 1, explain: 1, types: 1, replay: 1, portal: 1, erase: 2, endpoints: 2, audit: 2, tokens: 2 };
+const RANK_OF = { pause: 1, test: 1, resend: 1, "dead-letter": 1, bulk: 1, delivery: 1, job: 1, gap: 1, alert: 1, explain: 1, evidence: 1, types: 1, replay: 1, portal: 1, erase: 2, endpoints: 2, audit: 2, tokens: 2 };
 
 export function may(what) {
   if (!session) return false;

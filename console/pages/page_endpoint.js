@@ -32,6 +32,7 @@ export function show(place, context) {
   const numbers = h("div");
   const pictures = h("div", { class: "columns" });
   const plan = h("div");
+  const usual = h("div");
   const deliveries = h("div");
   let period = PERIODS.includes(context.query.get("period")) ? context.query.get("period") : "1h";
   let status = STATUSES.includes(context.query.get("status")) ? context.query.get("status") : "";
@@ -91,6 +92,7 @@ export function show(place, context) {
       Object.keys(s).length > 0 && h("details", null, h("summary", null, t`All settings that differ from their defaults`), h("pre", { class: "block", tabindex: "0" }, JSON.stringify(s, null, 2)))),
       numbers),
       pictures,
+      usual,
       e.managed_by && plan,
       e.managed_by && h("section", { class: "card" }, h("h2", null, t`Would it get this event?`), wouldGet({ endpoint: name, signal: context.signal })),
       h("section", { class: "card flush" }, h("h2", { class: "row" }, h("span", { class: "grow" }, t`Deliveries`), h("select", { "aria-label": t`status of deliveries`, onchange: (v) => {
@@ -116,6 +118,38 @@ export function show(place, context) {
       [t`Breaker`, s.breaker === null ? t`not known` : [badge(s.breaker, s.breaker === "closed" ? "good" : "bad"), s.window !== null && t` ${plural(s.window, t`attempt`, t`attempts`)} at the same time`, s.rate_wait_ms > 0 && [" ", badge(t`its rate limit holds deliveries up`, "warn")]]],
       [t`Last success`, time(s.last_success_at)], [t`Last failure`, time(s.last_failure_at)],
     ].map(([n, v]) => [h("dt", null, n), h("dd", null, v)])));
+  }
+
+  const CLASSES = ["2xx", "3xx", "4xx", "5xx", "none"];
+  const share = (n, key) => (n ? percent(n[key]) : "–");
+
+  function renderUsual(u) {
+    const said = {
+      unused: "The console has seen no response yet. It learns for 7 days and 200 responses before it judges.",
+      learning: ["The console still learns what is usual: it has watched this endpoint for ", duration(u.watched_ms), ` and ${plural(u.responses + u.recent_responses, "response")}, and needs 7 days and 200 responses. Until then another mix of statuses makes no alert.`],
+      usual: "The newest responses are as usual, or too few to judge.",
+      unusual: [h("b", null, "A class of failures has a larger share than usual. "), "Was the endpoint, or a proxy before it, just changed?"],
+    }[u.state];
+    return h("section", { class: "card", id: "usual" }, h("h2", null, "Usual responses"), h("div", { class: "stack" },
+      h("p", { class: u.state === "unusual" ? "note bad" : null }, said),
+      (u.shares || u.recent) && h("div", { class: "table", tabindex: "0", role: "region", "aria-label": "usual responses" }, h("table", null,
+        h("thead", null, h("tr", null, ["Response", "Usually", "In the last one to two hours"].map((n) => h("th", { scope: "col" }, n)))),
+        h("tbody", null, CLASSES.map((key) => h("tr", null, h("td", null, key === "none" ? "no response" : key), h("td", null, share(u.shares, key)), h("td", null, share(u.recent, key))))))),
+      u.alert === null && h("p", { class: "soft" }, "No alert rule for another mix of statuses watches this endpoint.")));
+  }
+
+  // Of no use to a workspace, which has no alerts.
+  async function readUsual() {
+    const isRead = () => !usual.isConnected || usual.contains(document.activeElement);
+    if (isTenant() || isRead()) return;
+    try {
+      const u = await get(`${path}/usual`, null, context.signal);
+      await released();
+      if (!isRead()) replace(usual, renderUsual(u));
+    } catch (e) {
+      if (e.name === "AbortError") return;
+      if (!usual.childElementCount) replace(usual, h("section", { class: "card" }, h("h2", null, "Usual responses"), h("p", { class: "soft" }, e.message)));
+    }
   }
 
   async function readNumbers() {
@@ -169,6 +203,7 @@ export function show(place, context) {
     if (shownNow) {
       readNumbers();
       readPlan();
+      readUsual();
       rows.reload();
     }
   }
@@ -177,7 +212,7 @@ export function show(place, context) {
   read();
   context.every(5000, async () => {
     if (document.querySelector("dialog[open]") || !numbers.isConnected) return;
-    await Promise.all([readNumbers(), readPlan()]);
+    await Promise.all([readNumbers(), readPlan(), readUsual()]);
     await rows.refresh();
   });
 }

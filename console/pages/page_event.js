@@ -5,7 +5,7 @@ import { h, replace } from "./dom.js";
 import { exchange } from "./exchange.js";
 import { field } from "./form.js";
 import { life } from "./life.js";
-import { payload } from "./payload.js";
+import { payload, save } from "./payload.js";
 import { released } from "./pointer.js";
 import { retryPlan } from "./retry_plan.js";
 import { titled } from "./router.js";
@@ -62,6 +62,11 @@ export function show(place, context) {
       toast("It is abandoned.");
       read();
     } });
+
+  const evidence = () => ask({ title: "Download the evidence?", action: "Download",
+    text: ["One signed JSON file with all that Grapnel has stored about this event: the request, each attempt with its response, and what people did. With ",
+      h("code", null, "verify-evidence.py"), " and the public key that ", h("code", null, "grapnel evidence key"), " prints, anybody can verify that no byte was changed. It contains the payload."],
+    act: async () => save((await getBytes(`${path}/evidence`, context.signal)).bytes, `evidence-${id}.json`) });
 
   const release = () => ask({ title: "Release this duplicate?", action: "Release",
     text: "Grapnel suppressed it, as it has the id of an earlier event. Released, it is delivered like any event.",
@@ -127,7 +132,8 @@ export function show(place, context) {
       h("div", { class: "head" }, h("div", { class: "grow" }, h("p", { class: "crumb" }, h("a", { href: "/events" }, t`Events`)),
         h("h1", null, e.type || t`Event`)), !inPortal() && e.timeline?.[0]?.what.startsWith("a test of the console") && badge("test event", "info"), e.status && badge(e.status),
       e.status === "duplicate" && may("delivery") && h("button", { onclick: release }, "Release…"),
-      may("resend") && h("button", { onclick: () => resend() }, t`Send again…`), curl(path)),
+      may("resend") && h("button", { onclick: () => resend() }, t`Send again…`),
+      may("evidence") && h("button", { onclick: evidence }, "Evidence…"), curl(path)),
       e.unreachable?.length > 0 && h("p", { class: "note warn" }, inPortal() ? t`A part is missing at the moment.` : `A part is missing: ${e.unreachable.join(", ")} did not respond.`),
       h("section", { class: "card" }, h("dl", { class: "facts" },
         [[t`Id`, [h("span", { class: "mono" }, e.id), copy(e.id, null, t`the id`)]],

@@ -8,7 +8,7 @@ import { go } from "./router.js";
 import { badge, copy, curl, empty, load, toast } from "./states.js";
 import { table } from "./table.js";
 import { bytes, count, plural, rate, words } from "./text.js";
-import { time } from "./time.js";
+import { duration, time } from "./time.js";
 import { lastEvent } from "./page_sources.js";
 
 export const title = ({ name }) => `Source ${name}`;
@@ -38,6 +38,43 @@ function setUp(s) {
     s.failure && h("p", null, h("b", null, "After a response that is not 2xx: "), prose(s.failure), "."), s.notes && h("p", { class: "soft" }, prose(s.notes))));
 }
 
+const HOUR = 3600000;
+const WEEK = 168; // hours
+const MONDAY = 96; // hours of the week begin with a Thursday, as 1970 did
+
+// The usual rates of the week that ends with the present hour.
+function weekOf({ hours }) {
+  const now = Math.floor(Date.now() / HOUR);
+  const from = now - WEEK + 1;
+  return { label: "usual events an hour, of the hours of a week", from: from * HOUR, step: HOUR, show: rate,
+    lines: [{ label: "usual events an hour", values: Array.from({ length: WEEK }, (_, i) => hours[(from + i + WEEK - MONDAY) % WEEK] ?? null) }] };
+}
+
+// What was learned about it, in sentences.
+function usualSentences(s) {
+  const u = s.usual;
+  const said = {
+    unused: ["No event has come yet. The console begins to learn with the first one, and learns for 14 days before it judges."],
+    learning: ["The console still learns what is usual: it has watched this source for ", duration(u.watched_ms), ", and needs 14 days. Until ", time(u.judged_from), " at least, a silence of this source makes no alert."],
+    rare: ["It sends too rarely: no silence of it can be called unusual. A rule with ", h("code", null, "when: source_silent"), " and ", h("code", null, "silent_for"), " watches such a source."],
+    usual: ["At this hour of the week it usually sends about ", h("b", null, `${rate(u.rate)} events an hour`), "; on its quietest day, ", rate(u.quiet_rate),
+      ". A silence that begins now is usual for up to ", h("b", null, duration(u.silence_ms)), "."],
+    unusual: [h("b", null, "It is silent for longer than usual."), ` Since its last event it would usually have sent about ${plural(s.missing, "event")}, in relation to its earlier silences. Is the webhook still enabled at the provider?`],
+  }[u.state];
+  return [h("p", { class: u.state === "unusual" ? "note bad" : null }, said),
+    u.state !== "unused" && !u.watching && h("p", { class: "note warn" }, "The console does not hear ingress at the moment. This time is neither silence nor learned."),
+    u.state !== "unused" && u.alert === null && h("p", { class: "soft" }, "No alert rule for an unusual silence watches this source."),
+    u.alert_at && h("p", null, "Without another event the alert ", h("a", { href: "/alerts" }, u.alert), " fires at about ", time(u.alert_at), ".")];
+}
+
+function usual(s, picture) {
+  const u = s.usual;
+  return h("section", { class: "card", id: "usual" }, h("h2", null, "What is usual for it"), h("div", { class: "stack" }, usualSentences(s),
+    facts([u.watched_ms > 0 && ["Watched for", [duration(u.watched_ms), h("span", { class: "soft" }, " altogether")]],
+      s.kind === "source" && ["Refused before", u.refusals.length ? h("ul", { class: "plain" }, u.refusals.map((r) => h("li", null, words(r.reason), h("span", { class: "soft" }, ", last ", time(r.seen_at)), r.new && [" ", badge("new", "warn")])))
+        : "no request in the last weeks"]]), picture));
+}
+
 const rejects = (s, rows) => h("section", { class: "card flush" }, h("h2", null, h("span", { class: "grow" }, "Refused requests"), rows.length > 0 && h("a", { class: "small", href: `/rejects?source=${encodeURIComponent(s.name)}` }, "All of them")),
   rows.length ? table(rows, { label: "refused requests", key: (r) => r.id ?? r.at, columns: [
     { head: "Refused", cell: (r) => time(r.at) },
@@ -62,6 +99,7 @@ export function show(place, context) {
   const head = h("div", { class: "head" });
   const main = h("div");
   let picture = null;
+  let week = null;
 
   // Only the numbers are needed to show the page: what the other processes have may be missing.
   async function readAll() {
@@ -88,12 +126,16 @@ export function show(place, context) {
       lines: [{ label: "accepted", values: series.series[0].values }, { label: "refused", values: series.series[1].values }] };
     if (data && picture) picture.update(data);
     else if (data) picture = chart(data);
+    const learned = s.usual.hours.some((v) => v !== null) && weekOf(s.usual);
+    if (learned && week) week.update(learned);
+    else if (learned) week = chart(learned);
     return h("div", { class: "stack" }, away.length > 0 && h("p", { class: "note warn" }, [...new Set(away)].join(" ")),
       h("div", { class: "columns" },
         h("section", { class: "card" }, h("h2", null, "Numbers"), facts([["Last event", lastEvent(s)], ["Requests", count(s.requests)], ["Accepted", count(s.accepted)], ["Duplicates", count(s.duplicates)],
           ["Refused", [count(s.refused), s.reasons.length > 0 && h("span", { class: "soft" }, `: ${s.reasons.map((r) => `${words(r.reason)} ${count(r.count)}`).join(", ")}`)]],
           ["Counted since", s.counted_since ? time(s.counted_since) : "no ingress publishes its numbers"]])),
         h("section", { class: "card" }, h("h2", null, "Last hour, per second"), picture)),
+      usual(s, learned && week),
       newest && events(s, newest), refused && s.kind === "source" && rejects(s, refused), setUp(s),
       s.facts.length > 0 && h("section", { class: "card" }, h("h2", null, "How its requests are read"), facts(s.facts.map((f) => [f.name, prose(f.text)]))));
   }

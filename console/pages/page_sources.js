@@ -1,4 +1,4 @@
-// page_sources: all sources and producers: what they send, what is refused, and since when they are silent.
+// page_sources: all sources and producers: what they send, what is refused, and since when they are silent, if that is unusual.
 import { at, get } from "./api.js";
 import { spark } from "./chart.js";
 import { h, prose, replace } from "./dom.js";
@@ -9,6 +9,8 @@ import { count, words } from "./text.js";
 import { since, time } from "./time.js";
 
 export const title = () => "Sources";
+
+const UNUSUAL = 20; // missing events
 
 const EXAMPLE = `sources:
   - name: github
@@ -47,7 +49,7 @@ export function show(place, context) {
     return h("div", { class: "stack" }, table(found, { label: "sources", key: (s) => s.name, columns: [
       { head: "Source", cell: (s) => h("a", { class: "clip name", href: at("sources", s.name), title: s.name }, s.name) },
       { head: "Provider", cell: (s) => s.provider ?? h("span", { class: "soft" }, "producer") },
-      { head: "Last event", cell: lastEvent },
+      { head: "Last event", cell: (s) => [lastEvent(s), s.missing > UNUSUAL && [" ", badge("unusually silent", "bad")]] },
       { head: "Last hour", wide: true, cell: (s) => h("span", { class: "spark" }, spark(s.values)) },
       { head: "Requests", number: true, wide: true, cell: (s) => count(s.requests) },
       { head: "Accepted", number: true, wide: true, cell: (s) => count(s.accepted) },

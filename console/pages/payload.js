@@ -25,10 +25,10 @@ function decode(data) {
   }
 }
 
-// A link has no token of the portal; the bytes are here already.
-function save(data) {
+// A link has no token of the portal, and cannot show an error; the bytes are here already.
+export function save(data, name) {
   const url = URL.createObjectURL(new Blob([data], { type: "application/octet-stream" }));
-  h("a", { href: url, download: "payload" }).click();
+  h("a", { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
 
@@ -49,6 +49,6 @@ export function payload({ bytes: data, type }, download) {
   choose(forms[0]);
   return h("div", { class: "stack" }, h("div", { class: "row" }, tabs, h("span", { class: "soft small grow" },
     `${bytes(data.length)}${type ? ` · ${type}` : ""}`),
-  text !== null && copy(text, t`copy`, t`the payload`), download && (inPortal() ? h("button", { class: "plain small", onclick: () => save(data) }, t`Download`) : h("a", { href: download, download: true, class: "small" }, t`Download`))),
+  text !== null && copy(text, t`copy`, t`the payload`), download && (inPortal() ? h("button", { class: "plain small", onclick: () => save(data, "payload") }, t`Download`) : h("a", { href: download, download: true, class: "small" }, t`Download`))),
   block, (data.length > SHOWN || (text === null && data.length > 4096)) && h("p", { class: "soft small" }, download ? t`This is the beginning; the download has all of it.` : t`This is the beginning.`));
 }

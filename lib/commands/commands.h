@@ -85,7 +85,8 @@ extern const struct command_spec command_dlq, command_dlq_show,
 extern const struct command_spec command_console_trace, command_alerts,
     command_alerts_test, command_silences, command_alert_silence,
     command_alert_unsilence, command_series, command_sources, command_source,
-    command_source_test, command_console_link, command_portal_link;
+    command_source_test, command_endpoint_usual, command_console_link,
+    command_portal_link;
 
 /* HTTP only */
 extern const struct command_spec command_endpoint_test, command_stats_read,

@@ -227,7 +227,12 @@ static const struct value reason_value = OBJECT("reason", reason_fields, "");
         TIME("counted_since",                                                  \
              "ingress has counted since then; null: no ingress publishes its " \
              "numbers",                                                        \
-             .flags = VALUE_NULL)
+             .flags = VALUE_NULL),                                             \
+        NUMBER("missing",                                                      \
+               "how many events it would usually have sent since its last "    \
+               "one; above 20 is unusual, in relation to earlier silences; "   \
+               "null: it has not been watched for 14 days",                    \
+               .flags = VALUE_NULL)
 static const struct value source_row[] = {SOURCE_FIELDS, {0}};
 static const struct value source_value = OBJECT("source", source_row, "");
 static const struct value sources_reply[] = {
@@ -252,8 +257,60 @@ static const struct value fact_fields[] = {
     TEXT("text", "for people; with code between backticks"),
     {0}};
 static const struct value fact_value = OBJECT("fact", fact_fields, "");
+static const char *const source_states[] = {"unused", "learning", "rare",
+                                            "usual",  "unusual",  NULL};
+static const struct value hour_rate = NUMBER(
+    "rate", "events an hour; null: unknown", .flags = VALUE_NULL);
+static const struct value known_refusal_fields[] = {
+    TEXT("reason", "why requests were refused"),
+    TIME("seen_at", "the last time, or up to an hour before"),
+    BOOL("new", "whether the alert for a new kind of refused request fires "
+                "because of it"),
+    {0}};
+static const struct value known_refusal = OBJECT("refusal",
+                                                 known_refusal_fields, "");
+static const struct value source_usual_fields[] = {
+    CHOICE("state", source_states,
+           "`unused`: no event was seen; `learning`: it has not been watched "
+           "for 14 days, and nothing is judged; `rare`: it sends too rarely, "
+           "and its silence is not judged; `usual`; `unusual`: it is silent "
+           "for longer than usual"),
+    BOOL("watching", "whether the console hears all ingress processes; other "
+                     "time is neither silence nor learned"),
+    INTEGER("watched_ms", "how long it was watched altogether"),
+    TIME("judged_from",
+         "when it will have been watched for 14 days, at the earliest; null: "
+         "it has been, or it is `unused`",
+         .flags = VALUE_NULL),
+    NUMBER("rate",
+           "usual events an hour in the present hour of the week; null: it is "
+           "not judged, or unknown",
+           .flags = VALUE_NULL),
+    NUMBER("quiet_rate",
+           "the same on the quietest day of the week at this time; null: it "
+           "is not judged",
+           .flags = VALUE_NULL),
+    INTEGER("silence_ms",
+            "a silence that begins now is usual for so long; null: it is not "
+            "judged",
+            .flags = VALUE_NULL),
+    TEXT("alert",
+         "the name of the rule for unusual silence that fires first; null: no "
+         "rule watches this source",
+         .flags = VALUE_NULL),
+    TIME("alert_at",
+         "when that fires if no further event comes; null: it does not, or "
+         "its condition is met already",
+         .flags = VALUE_NULL),
+    LIST("hours", &hour_rate,
+         "the usual rate of each hour of the week in UTC, from Monday 0:00 "
+         "on; empty: it is `unused`"),
+    LIST("refusals", &known_refusal,
+         "the reasons for which its requests were refused in the last weeks"),
+    {0}};
 static const struct value source_reply[] = {
     SOURCE_FIELDS,
+    OBJECT("usual", source_usual_fields, "what the console has learned"),
     TEXT("url",
          "the URL to give to the provider: `public_url`; null: it is "
          "not set",
@@ -276,12 +333,62 @@ static const struct value source_reply[] = {
 const struct command_spec command_source = {
     .name = "source",
     .process = "console",
-    .help = "Shows one source: its numbers, how its requests are verified, and "
-            "how to set up its provider. Without secrets.",
+    .help = "Shows one source: its numbers, what is usual for it, how its "
+            "requests are verified, and how to set up its provider. Without "
+            "secrets.",
     .args = source_args,
     .reply = OBJECT("reply", source_reply, ""),
     .role = ROLE_VIEWER,
     .routes = {{"GET", "/sources/{name}"}},
+};
+
+static const char *const mix_states[] = {"unused", "learning", "usual",
+                                         "unusual", NULL};
+static const struct value endpoint_usual_args[] = {
+    TEXT("name", "of the endpoint", .min = 1, .max = NAME_MAX_BYTES,
+         .flags = VALUE_REQUIRED),
+    {0}};
+static const struct value share_fields[] = {
+    NUMBER("2xx", "the share of responses with a status from 200 to 299"),
+    NUMBER("3xx", "from 300 to 399"),
+    NUMBER("4xx", "from 400 to 499"),
+    NUMBER("5xx", "from 500 to 599"),
+    NUMBER("none", "no response"),
+    {0}};
+static const struct value endpoint_usual_reply[] = {
+    TEXT("name", "as asked"),
+    CHOICE("state", mix_states,
+           "`unused`: the console has seen no response; `learning`: fewer "
+           "than 7 days or 200 responses, and nothing is judged; `usual`; "
+           "`unusual`: the share of a class of failures has risen"),
+    INTEGER("watched_ms", "how long it was watched altogether"),
+    TIME("judged_from",
+         "when it will have been watched for 7 days, at the earliest; null: "
+         "it has been, or it is `unused`",
+         .flags = VALUE_NULL),
+    INTEGER("responses",
+            "how many came before the recent ones; half of them is forgotten "
+            "in a week"),
+    OBJECT("shares", share_fields, "of these; null: there are none",
+           .flags = VALUE_NULL),
+    INTEGER("recent_responses", "how many came in the last one to two hours"),
+    OBJECT("recent", share_fields, "of these; null: there are none",
+           .flags = VALUE_NULL),
+    TEXT("alert",
+         "the name of the rule for another mix of statuses; null: no rule "
+         "watches this endpoint",
+         .flags = VALUE_NULL),
+    {0}};
+const struct command_spec command_endpoint_usual = {
+    .name = "endpoint_usual",
+    .process = "console",
+    .help = "Shows with which statuses an endpoint usually responds, as the "
+            "console has learned it. It does not look whether the endpoint "
+            "exists.",
+    .args = endpoint_usual_args,
+    .reply = OBJECT("reply", endpoint_usual_reply, ""),
+    .role = ROLE_VIEWER,
+    .routes = {{"GET", "/endpoints/{name}/usual"}},
 };
 
 static const struct value source_test_reply[] = {
@@ -359,16 +466,11 @@ const struct command_spec command_portal_link = {
     .routes = {{"POST", "/workspaces/{workspace}/portal-link"}},
 };
 
-const struct command_spec *const console_commands[] = {&command_console_trace,
-                                                       &command_alerts,
-                                                       &command_alerts_test,
-                                                       &command_silences,
-                                                       &command_alert_silence,
-                                                       &command_alert_unsilence,
-                                                       &command_series,
-                                                       &command_sources,
-                                                       &command_source,
-                                                       &command_source_test,
-                                                       &command_console_link,
-                                                       &command_portal_link,
-                                                       NULL};
+const struct command_spec *const console_commands[] = {
+    &command_console_trace,  &command_alerts,
+    &command_alerts_test,    &command_silences,
+    &command_alert_silence,  &command_alert_unsilence,
+    &command_series,         &command_sources,
+    &command_source,         &command_source_test,
+    &command_endpoint_usual, &command_console_link,
+    &command_portal_link,    NULL};

@@ -4,6 +4,7 @@ browser against a real pipeline; and that each act of the API is on a page, or i
 import json
 import pathlib
 import re
+import subprocess
 import sys
 import unittest
 
@@ -13,6 +14,7 @@ from rig import main, wait_for
 from test_pages import HOSTILE, TOKEN, PagesTest
 
 PAGES = pathlib.Path(__file__).parents[2] / "console" / "pages"
+EXAMPLES = PAGES.parents[1] / "examples"
 # Consumers, `grapnel listen` and scripts use these.
 OF_PROGRAMS = {"/pull/{endpoint}/take", "/pull/{endpoint}/ack", "/pull/{endpoint}/retry", "/pull/{endpoint}/dead",
                "/temporary-endpoints"}
@@ -49,6 +51,37 @@ class Acts(PagesTest):
 
 @unittest.skipUnless(chromium(), "chromium is not installed: tools/deps test")
 class InABrowser(PagesTest):
+    def test_the_evidence_about_an_event_is_downloaded_and_verified(self):
+        """By who may use its route: operators and admins, not a viewer and not a workspace."""
+        rig = self.pipeline()
+        event = self.send(rig, "issue.made", team="acme")
+        rig.wait_status(event)
+        roles = {role: rig.cli("tokens", "create", role, "--role", role, *(("--workspace", "acme") if role == "workspace" else ()))[0]["token"]
+                 for role in ("viewer", "operator", "workspace")}
+        for role in ("viewer", "workspace"):
+            tab = self.signed_in(f"/events/{event}", token=roles[role])
+            tab.sees("Its life")
+            self.assertNotIn("Evidence", tab.text())
+            self.assertEqual(self.call("GET", f"/api/v1/events/{event}/evidence", Authorization=f"Bearer {roles[role]}")[0], 403)
+        tab = self.signed_in(f"/events/{event}", token=roles["operator"])
+        tab.js("(() => { window.saved = []; const make = URL.createObjectURL.bind(URL); "
+               "URL.createObjectURL = (b) => { b.text().then((t) => saved.push(t)); return make(b); }; "
+               "HTMLAnchorElement.prototype.click = function () { saved.push(this.download); }; })()")
+        tab.click(".head button", "Evidence…")
+        tab.click("dialog button.main")
+        tab.sees("there is no key pair")  # the dialog stays, and says what to do
+        public = pathlib.Path(rig.folder) / "evidence.pem"
+        public.write_text(rig.cli_text("evidence", "key").stdout)
+        tab.click("dialog button.main")
+        tab.wait("saved.length === 2 && !document.querySelector('dialog')")
+        [name] = [s for s in tab.js("saved") if s.startswith("evidence-")]
+        self.assertEqual(name, f"evidence-{event}.json")
+        file = pathlib.Path(rig.folder) / name
+        file.write_text(next(s for s in tab.js("saved") if s != name), newline="")
+        self.assertEqual(json.loads(file.read_text())["event"]["id"], event)
+        verified = subprocess.run([sys.executable, EXAMPLES / "evidence" / "verify-evidence.py", public, file], capture_output=True, text=True)
+        self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
+
     def test_event_types_are_made_changed_and_removed(self):
         rig = self.pipeline()
         tab = self.signed_in("/event-types")

@@ -1,12 +1,15 @@
-"""The pages Sources and one source, with their routes: numbers, how to set up a provider, a test event that takes the
+"""The pages Sources and one source, with their routes: numbers, what is usual, how to set up a provider, a test event that takes the
 usual way, and who may look and send."""
 
+import datetime
 import hashlib
 import hmac
 import json
 import pathlib
+import struct
 import sys
 import threading
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from rig import PLANE_SECRET, main, wait_for
@@ -41,6 +44,21 @@ class SourcesTest(PagesTest):
 
     def send_test(self, name, key, **how):
         return self.ask("POST", f"/sources/{name}/test", body={}, Idempotency_Key=key, **how)
+
+    def learned(self, rig, source, days, rates=None):
+        """As if the source had been watched for so many days, and had sent so many events in each hour of the week."""
+        wait_for(lambda: rig.rows("console", "SELECT 1 FROM learned_sources WHERE source = ? AND event_ms > 0", source))
+        rig["console"].stop()
+        rig.change("console", "UPDATE learned_sources SET learned_ms = ?, expected = 0, missing = 0, longest = 0 WHERE source = ?",
+                   days * 86400000.0, source)
+        if rates:
+            rig.change("console", "INSERT OR REPLACE INTO learned_hours(source, rates) VALUES(?, ?)", source,
+                       struct.pack("<672f", *[rate for rate in rates for _ in range(4)]))
+        rig["console"].start()
+        wait_for(rig.console_is_open)
+
+    def usual(self, name):
+        return self.ask("GET", f"/sources/{name}")[2]["usual"]
 
 
 class Routes(SourcesTest):
@@ -170,6 +188,74 @@ class Routes(SourcesTest):
         except Exception as e:  # http.client's
             self.assertIn("Remote", type(e).__name__)
 
+    def test_what_was_learned_about_a_source(self):
+        rig = self.pipeline()
+        wait_for(lambda: self.usual("any")["watching"])
+        nothing = self.usual("any")
+        self.assertEqual((nothing["state"], nothing["watched_ms"], nothing["hours"], nothing["judged_from"]), ("unused", 0, [], None))
+        self.assertEqual((nothing["alert"], nothing["alert_at"], nothing["silence_ms"]), (None, None, None))
+        self.send(rig, "issue.made")
+        wait_for(lambda: self.usual("any")["state"] == "learning" and self.usual("any")["watched_ms"] > 0)
+        self.learned(rig, "any", 13)
+        learning = wait_for(lambda: (u := self.usual("any"))["watching"] and u)
+        self.assertEqual((learning["state"], learning["alert"], learning["alert_at"]), ("learning", "unusual_silence", None))
+        left = datetime.datetime.fromisoformat(learning["judged_from"]) - datetime.datetime.now(datetime.timezone.utc)
+        self.assertAlmostEqual(left / datetime.timedelta(days=1), 1, delta=0.01)
+        self.assertIsNone(self.source("any")["missing"])
+        # 30 events in each hour from Monday 0:00 to 1:00, 60 in the others; hours are stored from Thursday on.
+        rates = [30 if hour == 96 else 60 for hour in range(168)]
+        self.learned(rig, "any", 20, rates)
+        usual = wait_for(lambda: (u := self.usual("any"))["alert_at"] and u)
+        self.assertEqual((usual["state"], usual["hours"][:2], len(usual["hours"])), ("usual", [30, 60], 168))
+        self.assertEqual(usual["rate"], rates[int(time.time() // 3600) % 168])
+        self.assertIn(usual["quiet_rate"], (30, 60))
+        # 20 missing events at 60 an hour are 20 minutes; the quietest day may have 30.
+        self.assertTrue(19 * 60000 <= usual["silence_ms"] <= 45 * 60000, usual)
+        ahead = datetime.datetime.fromisoformat(usual["alert_at"]) - datetime.datetime.now(datetime.timezone.utc)
+        self.assertTrue(datetime.timedelta(minutes=17) < ahead < datetime.timedelta(minutes=46), usual)
+        self.assertLess(self.source("any")["missing"], 5)
+        rig["ingress"].stop()
+        away = wait_for(lambda: (u := self.usual("any"))["watching"] is False and u)
+        self.assertIsNone(away["alert_at"])
+        rig.start("ingress")
+        # Too few, and too many are missing.
+        self.learned(rig, "any", 20, [0] * 168)
+        self.assertEqual(self.usual("any")["state"], "rare")
+        self.learned(rig, "any", 20, [400000] * 168)
+        silent = wait_for(lambda: (u := self.usual("any"))["state"] == "unusual" and u)
+        self.assertEqual(silent["alert_at"], None)
+        self.assertGreater(self.source("any")["missing"], 20)
+        rig.post(b"{}", source="any", headers={"X-Sig": "00" * 32})
+        [refusal] = wait_for(lambda: self.usual("any")["refusals"])
+        self.assertEqual((refusal["reason"], refusal["new"]), ("signature_mismatch", True))
+
+    def test_no_rule_watches_a_source(self):
+        rig = self.pipeline(alerts=[{"name": "unusual_silence", "when": "unusual_silence", "above": 20, "source": ["hub"]}])
+        self.send(rig, "issue.made")
+        self.learned(rig, "any", 20, [60] * 168)
+        usual = wait_for(lambda: (u := self.usual("any"))["watching"] and u)
+        self.assertEqual((usual["state"], usual["alert"], usual["alert_at"]), ("usual", None, None))
+
+    def test_with_which_statuses_an_endpoint_usually_responds(self):
+        rig = self.pipeline()
+        path = "/endpoints/crm/usual"
+        unused = self.ask("GET", path)[2]
+        self.assertEqual((unused["state"], unused["shares"], unused["recent"], unused["alert"]), ("unused", None, None, "status_mix"))
+        rig.wait_status(self.send(rig, "issue.made"))
+        learning = wait_for(lambda: (u := self.ask("GET", path)[2])["recent_responses"] and u)
+        self.assertEqual((learning["state"], learning["recent"]["2xx"], learning["shares"]), ("learning", 1, None))
+        self.assertTrue(learning["judged_from"])
+        rig["console"].stop()
+        past = [[0] * 5, [10, 0, 0, 30, 0], [900, 0, 50, 50, 0], [0, 0, .05, .05, 0], [0] * 5]
+        rig.change("console", "UPDATE learned_endpoints SET learned_ms = ?, counts = ?", 30 * 86400000.0,
+                   struct.pack("<25d", *[n for each in past for n in each]))
+        rig["console"].start()
+        wait_for(rig.console_is_open)
+        usual = self.ask("GET", path)[2]
+        self.assertEqual((usual["state"], usual["judged_from"], usual["responses"]), ("unusual", None, 1000))
+        self.assertEqual((usual["shares"], usual["recent"]), ({"2xx": .9, "3xx": 0, "4xx": .05, "5xx": .05, "none": 0},
+                                                             {"2xx": .25, "3xx": 0, "4xx": 0, "5xx": .75, "none": 0}))
+
     def test_who_may_look_and_send(self):
         rig = self.pipeline()
         tokens = {role: rig.cli("tokens", "create", role, "--role", role, *(("--workspace", "acme") if role == "workspace" else ()))[0]["token"]
@@ -228,6 +314,31 @@ class Pages(SourcesTest):
         tab.sees("sequencer does not run")
         rig.start("sequencer")
         tab.wait("!document.body.innerText.includes('sequencer does not run')")
+
+    def test_what_is_usual_for_a_source_and_an_endpoint(self):
+        rig = self.pipeline()
+        tab = self.signed_in("/sources/any")
+        tab.sees("No event has come yet. The console begins to learn with the first one")
+        self.send(rig, "issue.made")
+        tab.sees("The console still learns what is usual")
+        self.learned(rig, "any", 20, [60] * 168)
+        tab = self.signed_in("/sources/any")
+        tab.sees("At this hour of the week it usually sends about 60.0 events an hour")
+        tab.sees("Without another event the alert unusual_silence fires at about")
+        tab.wait("document.querySelector('#usual figure svg path.line')", "the rates of a week")
+        self.learned(rig, "any", 20, [0] * 168)
+        tab = self.signed_in("/sources/any")
+        tab.sees("It sends too rarely")
+        self.learned(rig, "any", 20, [400000] * 168)
+        tab = self.signed_in("/sources/any")
+        tab.sees("It is silent for longer than usual.")
+        tab.open(self.base + "/sources")
+        tab.sees("unusually silent")
+        tab.open(self.base + "/endpoints/slow")
+        tab.sees("The console has seen no response yet")
+        tab.open(self.base + "/endpoints/crm")
+        tab.sees("In the last one to two hours")
+        tab.sees("and needs 7 days and 200 responses")
 
     def test_no_source_says_what_to_do_first(self):
         rig = self.pipeline()

@@ -1,19 +1,25 @@
-"""Traces and metrics by OTLP/HTTP: what is sent has the form of the public .proto files in JSON, and a
-receiver that is down, slow or wrong changes nothing but what is counted."""
+"""Traces and metrics by OTLP/HTTP: what is sent has the form of the public .proto files in JSON, the OpenTelemetry
+Collector understands all of it, and a receiver that is down, slow or wrong changes nothing but what is counted.
+`tools/deps test` builds the Collector; without it, its tests are skipped."""
 
 import collections
 import contextlib
 import http.server
 import json
 import pathlib
+import socket
 import ssl
 import subprocess
 import sys
 import threading
+import time
+import unittest
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, main, sign_plane, wait_for
+from rig import Process, RigTest, main, sign_plane, wait_for
 
+COLLECTOR = pathlib.Path(__file__).parents[2] / "build" / "collector" / "collector"
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 SPAN = "00f067aa0ba902b7"
 
@@ -183,7 +189,57 @@ class Collector:
                 for m in scope["metrics"]}
 
 
-class Telemetry(RigTest):
+class RealCollector(Process):
+    """The OpenTelemetry Collector (rig/collector); it has understood what it printed."""
+
+    def __init__(self, rig):
+        self.port = rig.ports.take()
+        config = rig.folder / "collector.yaml"
+        both = {"receivers": ["otlp"], "exporters": ["lines"]}
+        config.write_text(json.dumps({
+            "receivers": {"otlp": {"protocols": {"http": {"endpoint": f"127.0.0.1:{self.port}"}}}},
+            "exporters": {"lines": {}}, "service": {"pipelines": {"traces": both, "metrics": both}}}))
+        super().__init__(rig, "collector", [str(COLLECTOR), "--config", f"file:{config}"])
+        self.output = rig.folder / "collector.out"
+        with self.output.open("w") as stdout:
+            self.spawn(stdout=stdout)
+        wait_for(self.is_ready, timeout=60, what="the Collector")
+
+    def post(self, path, document):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", json.dumps(document).encode(),
+                                         {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return response.status
+
+    def is_ready(self):
+        try:
+            return self.post("/v1/traces", {}) == 200
+        except OSError:
+            return False
+
+    def documents(self):
+        lines = self.output.read_text().splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def said(document):
+    """What it says, without members that have their default: the Collector leaves them out."""
+    if isinstance(document, dict):
+        return {k: v for k, v in ((k, said(v)) for k, v in document.items())
+                if v not in ({}, [], "") and (k, v) != ("count", "0")}
+    return [said(v) for v in document] if isinstance(document, list) else document
+
+
+def differences(a, b, path="$"):
+    """Where two documents differ: the first would be too long to read."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return [d for k in a.keys() | b.keys() for d in differences(a.get(k), b.get(k), f"{path}.{k}")]
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        return [d for i, (x, y) in enumerate(zip(a, b)) for d in differences(x, y, f"{path}[{i}]")]
+    return [] if a == b else [f"{path}: {str(a)[:200]} and {str(b)[:200]}"]
+
+
+class Export(RigTest):
     def pipeline(self, collector, scheme="http", **telemetry):
         rig = self.rig(console=True)
         self.addCleanup(collector.close)
@@ -214,6 +270,116 @@ class Telemetry(RigTest):
     def number(self, rig, name):
         return rig.number(f"grapnel_telemetry_{name}") or 0
 
+
+@unittest.skipUnless(COLLECTOR.exists(), "the OpenTelemetry Collector is not in build/collector: "
+                     "`tools/deps test` builds it with Go 1.25 and the Go module proxy")
+class OpenTelemetry(Export):
+    def spans(self, real, event):
+        return [s for d in real.documents() for r in d.get("resourceSpans", []) for scope in r["scopeSpans"]
+                for s in scope["spans"] if attributes(s).get("grapnel.event.id") == event]
+
+    def metrics(self, real):
+        """Name to the latest metric."""
+        return {m["name"]: m for d in real.documents() for r in d.get("resourceMetrics", [])
+                for scope in r["scopeMetrics"] for m in scope["metrics"]}
+
+    def point(self, metric, **labels):
+        [kind] = {"sum", "gauge", "histogram"} & set(metric)
+        for point in metric[kind]["dataPoints"]:
+            if labels.items() <= attributes(point).items():
+                return point
+        return None
+
+    def test_the_collector_has_what_happened(self):
+        rig = self.rig(console=True)
+        real = RealCollector(rig)
+        self.addCleanup(real.kill)
+        rig.config["metrics"]["interval"] = "200ms"
+        rig.config["telemetry"] = {"url": f"http://127.0.0.1:{real.port}", "interval": "200ms",
+                                   "service": "hooks"}
+        rig.write_config()
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}, {"status": 200}]})
+        rig.start()
+        count = [0]
+
+        def exported():  # the feed begins after its first request
+            event = self.accept(rig, f"00-{TRACE}-{SPAN}-01")
+            count[0] += 1
+            rig.wait_status(event)
+            try:
+                return wait_for(lambda: len(self.spans(real, event)) >= 4, timeout=2) and event
+            except Exception:  # noqa: the next event may be exported
+                return None
+        wait_for(exported, timeout=60, what="the spans of an event at the Collector")
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}, {"status": 200}]})
+        event = self.accept(rig, f"00-{TRACE}-{SPAN}-01")
+        count[0] += 1
+        rig.wait_status(event)
+        sent = [r.headers["traceparent"] for r in rig.receiver.wait(event, 2)]
+        spans = wait_for(lambda: len(found := self.spans(real, event)) == 5 and found, what="five spans")
+        attempts = sorted((s for s in spans if s["name"] == "attempt"), key=lambda s: attributes(s)["grapnel.attempt"])
+        self.assertEqual([f"00-{s['traceId']}-{s['spanId']}-01" for s in attempts], sent)
+        [receive] = [s for s in spans if s["name"] == "receive"]
+        self.assertEqual((receive["parentSpanId"], receive["kind"]), (SPAN, 2))
+        self.assertEqual([s["status"]["code"] for s in attempts], [2, 1])
+        # Counters and histograms grow by what happens; units are those of OpenTelemetry.
+        def exported_at(n):
+            """The exported values when the console has heard of n events."""
+            wait_for(lambda: rig.number("grapnel_ingress_source_accepted_total", source="plane") == n
+                     and rig.number("grapnel_end_to_end_seconds_count") == n, what=f"{n} events in the metrics")
+            heard = time.time_ns()
+
+            def newer():
+                metrics = self.metrics(real)
+                number = self.point(metrics["grapnel_ingress_source_accepted_total"], source="plane")
+                return int(number["timeUnixNano"]) > heard and (
+                    metrics, number, self.point(metrics["grapnel_end_to_end_seconds"]))
+            return wait_for(newer, what="newer metrics at the Collector")
+        _, number, whole = exported_at(count[0])
+        for _ in range(3):
+            rig.wait_status(self.accept(rig))
+        metrics, more, wider = exported_at(count[0] + 3)
+        self.assertEqual(more["asDouble"] - number["asDouble"], 3)
+        self.assertEqual(int(wider["count"]) - int(whole["count"]), 3)
+        self.assertGreater(wider["sum"], whole["sum"])
+        self.assertEqual(sum(map(int, wider["bucketCounts"])), int(wider["count"]))
+        self.assertEqual(attributes(more)["process"], "ingress")
+        self.assertEqual(more["startTimeUnixNano"], number["startTimeUnixNano"])
+        self.assertLess(int(more["startTimeUnixNano"]), int(more["timeUnixNano"]))
+        accepted, latency = (metrics[n] for n in ("grapnel_ingress_source_accepted_total", "grapnel_end_to_end_seconds"))
+        self.assertEqual((accepted["unit"], accepted["sum"]["aggregationTemporality"],
+                          accepted["sum"]["isMonotonic"]), ("{events}", 2, True))
+        self.assertEqual((latency["unit"], latency["histogram"]["aggregationTemporality"]), ("s", 2))
+        self.assertEqual({m["unit"] for m in metrics.values() if m["name"].endswith("_bytes")}, {"By"})
+        for metric in metrics.values():
+            self.assertRegex(metric.get("unit", "{none}"), r"^(s|By|%|\{[!-z|~]+\})$", metric["name"])
+        [resource] = {json.dumps(r["resource"]) for d in real.documents()
+                      for r in d.get("resourceMetrics", []) + d.get("resourceSpans", [])}
+        resource = attributes(json.loads(resource))
+        self.assertEqual((resource["service.name"], resource["service.instance.id"], bool(resource["service.version"])),
+                         ("hooks", socket.gethostname(), True))
+        self.assertEqual(self.number(rig, "requests_failed_total"), 0)
+        self.assertEqual(self.number(rig, "spans_dropped_total"), 0)
+        self.assertNotIn('"level":"error"', real.log())
+
+    def test_the_collector_loses_and_changes_nothing(self):
+        """It ignores members that it does not know, so what it prints is compared with what was sent."""
+        collector = Collector()
+        rig = self.pipeline(collector)
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 503, "body": "\u00fc"}, {"status": 400}]})
+        event = self.accept(rig)
+        wait_for(lambda: any(attributes(s).get("grapnel.outcome") == "dead" for s in collector.spans(event)))
+        wait_for(collector.metrics)
+        real = RealCollector(rig)
+        self.addCleanup(real.kill)
+        for path, _, document, _ in list(collector.requests):
+            before = len(real.documents())
+            self.assertEqual(real.post(path, document), 200)
+            [understood] = wait_for(lambda: real.documents()[before:])
+            self.assertEqual(differences(said(understood), said(document)), [])
+
+
+class Telemetry(Export):
     def test_an_event_is_a_trace(self):
         collector = Collector()
         rig = self.pipeline(collector, headers={"X-Api": "k"})

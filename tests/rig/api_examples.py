@@ -283,6 +283,7 @@ ACTS = {
 READS = {
     "GET /endpoints/{name}": lambda p: {"name": "crm"},
     "GET /endpoints/{name}/stats": lambda p: {"name": "crm"},
+    "GET /endpoints/{name}/usual": lambda p: {"name": "crm"},
     "GET /endpoints/{name}/plan": lambda p: {"name": "crm"},
     "GET /routing": lambda p: {"source": "plane", "type": "issue.created"},
     "GET /events/{id}/routing": lambda p: {"id": p.event()},

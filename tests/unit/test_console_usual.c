@@ -215,6 +215,64 @@ static void a_second_silence_is_found_too(void **state)
     }
 }
 
+/* ---- what is foretold ---- */
+
+/* usual_until() says when a silence will be found, in each hour of a day and of the weekend. */
+static void an_alarm_is_foretold(void **state)
+{
+    static const struct {
+        int pattern;
+        double rate;
+    } cases[] = {{0, 2}, {0, 20}, {1, 300}, {2, 150}, {3, 100}};
+    static struct usual u, copy;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        for (int hour = 0; hour < 48; hour += 7) {
+            int64_t then = (LEARNED_DAYS + 4) * 1440LL + hour * 60, at, found;
+
+            seed(3);
+            learn(&u, &patterns[cases[i].pattern], cases[i].rate, then);
+            copy = u;
+            at = usual_until(&u, MONDAY_MS + then * MINUTE_MS, false,
+                             USUAL_EVENTS);
+            assert_memory_equal(&u, &copy, sizeof u);
+            found = found_after(&copy, then) * MINUTE_MS;
+            /* Looks are a minute apart there, and up to five here. */
+            if (found < 0
+                    ? at < 5 * DAY_MS
+                    : at < found - 6 * MINUTE_MS || at > found + 6 * MINUTE_MS)
+                fail_msg("case %zu, hour %d: foretold %lld s, found %lld s", i,
+                         hour, (long long)at / 1000, (long long)found / 1000);
+        }
+}
+
+static void
+what_is_permitted_from_now_on_does_not_count_what_is_missing(void **state)
+{
+    static struct usual u;
+    const int64_t then = (LEARNED_DAYS + 1) * 1440LL + 660;
+    int64_t now = MONDAY_MS + (then + 3) * MINUTE_MS, whole, rest;
+
+    (void)state;
+    seed(2);
+    learn(&u, &patterns[0], 100, then);
+    minute_of(&u, &patterns[0], 6000, then);
+    for (int64_t m = 1; m <= 3; m++)
+        usual_take(&u, MONDAY_MS + (then + m) * MINUTE_MS, MINUTE_MS, 0);
+    whole = usual_until(&u, now, true, USUAL_EVENTS);
+    rest = usual_until(&u, now, false, USUAL_EVENTS);
+    assert_in_range(whole - rest, 2 * MINUTE_MS, 4 * MINUTE_MS);
+    assert_int_equal(usual_until(&u, now, false, -1), 0);
+    /* One that hardly ever sends is never found. */
+    learn(&u, &patterns[0], 0.01, then);
+    assert_int_equal(usual_until(&u, now, true, USUAL_EVENTS), -1);
+    assert_true(usual_rate(&u, 0) >= 0);
+    usual_init(&u);
+    assert_true(usual_rate(&u, 0) < 0);
+    assert_true(usual_quiet_rate(&u, now) == 0);
+}
+
 /* ---- what nobody observed ---- */
 
 static void time_that_nobody_observed_is_no_silence(void **state)
@@ -295,6 +353,9 @@ int main(void)
         cmocka_unit_test(bursts_are_no_alarm),
         cmocka_unit_test(silence_is_found_in_the_stated_time),
         cmocka_unit_test(a_second_silence_is_found_too),
+        cmocka_unit_test(an_alarm_is_foretold),
+        cmocka_unit_test(
+            what_is_permitted_from_now_on_does_not_count_what_is_missing),
         cmocka_unit_test(time_that_nobody_observed_is_no_silence),
         cmocka_unit_test(a_new_source_is_left_alone),
         cmocka_unit_test(rates_survive_as_bytes_and_others_are_refused),
