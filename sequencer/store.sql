@@ -133,10 +133,10 @@ CREATE TABLE workspaces (
   clock    TEXT NOT NULL,             -- how many events of each type it has had
   routed   BLOB NOT NULL,             -- the last number routed to each endpoint: 8 bytes each for
                                       -- endpoint and number
-  lane     INTEGER NOT NULL DEFAULT 0,-- the number of its lanes (lane.h). It ascends with new
-                                      -- workspaces, so that their deliveries are at the end of an index
-  positions BLOB NOT NULL DEFAULT x'' -- where its next delivery is in the queue of each endpoint for which
+  positions BLOB NOT NULL DEFAULT x'',-- where its next delivery is in the queue of each endpoint for which
                                       -- deliveries wait: 8 bytes each for endpoint and position (lane.h)
+  lane     INTEGER NOT NULL DEFAULT 0 -- the number of its lanes (lane.h). It ascends with new
+                                      -- workspaces, so that their deliveries are at the end of an index
 ) STRICT, WITHOUT ROWID;
 
 -- The ingress processes from which events have come.
