@@ -81,8 +81,8 @@ static void a_workspace_has_its_share_of_each_round(void **state)
     for (int64_t i = 0; i < INT64_C(3) * ROUND_SHARE; i++) {
         int64_t lane = queue_add(7, &position);
 
-        assert_int_equal(lane, queue_lane(7 + i / ROUND_SHARE,
-                                          i < ROUND_FIRST));
+        assert_int_equal(lane,
+                         queue_lane(7 + i / ROUND_SHARE, i < ROUND_FIRST));
         assert_int_equal(queue_round(lane), 7 + i / ROUND_SHARE);
         assert_false(lane_is_ordered(lane));
         assert_true(lane >= before);
