@@ -133,6 +133,8 @@ CREATE TABLE workspaces (
   clock    TEXT NOT NULL,             -- how many events of each type it has had
   routed   BLOB NOT NULL,             -- the last number routed to each endpoint: 8 bytes each for
                                       -- endpoint and number
+  positions BLOB NOT NULL DEFAULT x'',-- where its next delivery is in the queue of each endpoint for which
+                                      -- deliveries wait: 8 bytes each for endpoint and position (lane.h)
   lane     INTEGER NOT NULL DEFAULT 0 -- the number of its lanes (lane.h). It ascends with new
                                       -- workspaces, so that their deliveries are at the end of an index
 ) STRICT, WITHOUT ROWID;
@@ -248,6 +250,8 @@ CREATE TABLE endpoints (
   held_status    INTEGER NOT NULL DEFAULT 0,  -- … and the status with which it refuses all events
   resumed_ms     INTEGER NOT NULL DEFAULT 0,  -- when a pause, a hold or a halt last ended; 0: never.
                                               -- Events from before are in no latency
+  round          INTEGER NOT NULL DEFAULT 0,  -- of its queue, if it is not ordered: of the last delivery
+                                              -- that was dispatched from it (lane.h)
   temporary      INTEGER NOT NULL DEFAULT 0   -- 1: made by `grapnel listen`; also after it is deleted
 ) STRICT;
 

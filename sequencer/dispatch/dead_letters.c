@@ -303,7 +303,7 @@ static bool reopen_dead(struct sequencer *q, const struct wire_requeued *m,
     }
     workspace = wire_dup(m->workspace);
     ordering_key = wire_dup(publication_ordering_key(m->headers));
-    lane = lanes_of(e, lanes_workspace(q, workspace), ordering_key);
+    lane = lanes_of_reopened(e, lanes_workspace(q, workspace), ordering_key);
     delivery_reopen(q, e, d, lane, 0);
     free(workspace);
     free(ordering_key);

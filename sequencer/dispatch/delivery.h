@@ -154,7 +154,7 @@ struct delivery_cause {
 void delivery_move(struct sequencer *q, struct endpoint *e, struct delivery *d,
                    enum delivery_status to, const struct delivery_cause *why);
 /* A final delivery begins a new generation, before all that wait in its lane. `ordered` may have
- * changed since it was added, so the caller computes the lane again (lanes_of()). `action_id`: the
+ * changed since it was added, so the caller computes the lane again (lanes_of_reopened()). `action_id`: the
  * operator's replay; 0: its dead letter was requeued. */
 void delivery_reopen(struct sequencer *q, struct endpoint *e,
                      struct delivery *d, struct lane lane, uint64_t action_id);

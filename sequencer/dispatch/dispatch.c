@@ -23,7 +23,7 @@ enum {
     OWNER_MAX_BYTES = 48 * 1024 * 1024, /* of 64 MiB */
     LINK_COUNT = 8192, /* unacknowledged rows in the log to one deliverer */
     PER_TURN = SWEEP_MAX,
-    PER_LANE = 16,  /* of one lane, before the next lane has its turn */
+    PER_LANE = 16,  /* of one ordered lane, before the next lane has its turn */
     SHARE_MIN = 16, /* of one endpoint, before the next endpoint has its turn */
 };
 
@@ -49,8 +49,38 @@ bool dispatch_at_once(const struct sequencer *q, const struct endpoint *e)
     return has_capacity(q, e) && !e->waiting;
 }
 
-/* Dispatch deliveries lane by lane, beginning after the last lane that had its turn. Returns
- * how many. */
+/* Dispatch deliveries of an endpoint that is not ordered in the order of its queue. Workspaces of
+ * which each event is the first would stop all others, so every second batch leaves out those that
+ * are first in their round. Returns how many. */
+static int dispatch_queue(struct sequencer *q, struct endpoint *e, int max)
+{
+    struct ready_row rows[PER_LANE];
+    int given = 0;
+
+    while (given < max && has_capacity(q, e)) {
+        int want = max - given < PER_LANE ? max - given : PER_LANE;
+        int n = 0;
+
+        if (e->past_first)
+            n = store_ready(q->store, e->id, queue_lane(e->round, true), -1,
+                            want, rows);
+        if (!n)
+            n = store_ready(q->store, e->id, INT64_MIN, -1, want, rows);
+        if (!n) {
+            e->waiting = false;
+            break;
+        }
+        e->past_first = !e->past_first;
+        for (int i = 0; i < n && has_capacity(q, e); i++, given++) {
+            delivery_dispatch(q, e, rows[i].event, rows[i].next_ms);
+            lanes_reached(q, e, rows[i].lane);
+        }
+    }
+    return given;
+}
+
+/* Dispatch deliveries of an ordered endpoint lane by lane, beginning after the last lane that had
+ * its turn. Returns how many. */
 static int dispatch_lanes(struct sequencer *q, struct endpoint *e, int max)
 {
     struct ready_row rows[PER_LANE];
@@ -112,6 +142,7 @@ static int end_waiting(struct sequencer *q, struct endpoint *e, int max)
     for (int i = 0; i < n; i++) {
         if (delivery_load(q->deliveries, events[i], e->id, &d))
             delivery_move(q, e, &d, DELIVERY_DEAD, &removed);
+        lanes_reached(q, e, d.lane);
         delivery_fini(&d);
     }
     if (n < max)
@@ -140,7 +171,8 @@ static int serve(struct sequencer *q, struct endpoint *e, int max)
     if (n < max && e->waiting && !endpoint_is_configured(e) && !e->grant)
         n += end_waiting(q, e, max - n);
     else if (n < max && e->waiting && has_capacity(q, e))
-        n += dispatch_lanes(q, e, max - n);
+        n += e->settings->ordered == LANES_NONE ? dispatch_queue(q, e, max - n)
+                                                : dispatch_lanes(q, e, max - n);
     return n;
 }
 

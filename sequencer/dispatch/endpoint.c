@@ -451,6 +451,8 @@ static void on_endpoint_row(void *arg, const struct endpoint_row *r)
     e->failing_for_ms = e->failing_saved_ms = r->failing_for_ms;
     e->healthy = r->healthy;
     e->resumed_ms = r->resumed_ms;
+    if (r->round > 0 && r->round < ROUND_MAX)
+        e->round = r->round;
     e->warned = r->warned;
     e->paused_ms = r->paused_ms;
     e->gone_after = r->gone_after;
@@ -541,6 +543,7 @@ static void save(struct sequencer *q, const struct endpoint *e)
                                .held_ms = endpoint_held_ms(e),
                                .held_status = e->held_status,
                                .resumed_ms = e->resumed_ms,
+                               .round = e->round,
                                .gone_after = e->gone_after});
 }
 

@@ -15,6 +15,29 @@ int64_t lane_of(enum order_lanes ordered, int64_t workspace)
     return (ordered == LANES_WORKSPACE ? LANES_BASE : INT64_MIN) + workspace;
 }
 
+int64_t queue_lane(int64_t round, bool first)
+{
+    return lane_of(LANES_NONE, 1 + 2 * round + !first);
+}
+
+int64_t queue_round(int64_t lane)
+{
+    int64_t round = (lane - lane_of(LANES_NONE, 1)) / 2;
+
+    return round < ROUND_MAX ? round : ROUND_MAX;
+}
+
+int64_t queue_add(int64_t round, int64_t *position)
+{
+    int64_t from = round * ROUND_SHARE;
+    int64_t at = *position > from ? *position : from;
+
+    if (at >= ROUND_MAX * ROUND_SHARE)
+        at = from;
+    *position = at + 1;
+    return queue_lane(at / ROUND_SHARE, at - from < ROUND_FIRST);
+}
+
 int64_t lane_key(const char *ordering_key)
 {
     uint8_t digest[SHA256_BYTES];

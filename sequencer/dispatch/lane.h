@@ -3,12 +3,20 @@
  * The number is stored with the delivery:
  *   0     all deliveries to an endpoint with `ordered: all`
  *   > 0   those of one workspace, to an endpoint with `ordered: workspace`
- *   < 0   those of one workspace, to an endpoint that is not ordered: a queue that takes
- *         turns with the others; its deliveries do not wait for each other's end
- * Lanes take their turns in the order of these numbers, and the index of waiting deliveries
- * is in that order. A workspace gets its number when its first event is routed, and the
- * numbers ascend: deliveries of new workspaces are added at the end of the index, and a
- * backlog is read in the order in which it arose (docs/decisions/0051).
+ *   < 0   to an endpoint that is not ordered: where the delivery is in the endpoint's queue.
+ *         Deliveries do not wait for each other's end
+ * The index of waiting deliveries is in the order of these numbers.
+ *
+ * Ordered lanes take their turns in that order. A workspace gets its number when its first
+ * event is routed, and the numbers ascend: deliveries of new workspaces are added at the end
+ * of the index, and a backlog is read in the order in which it arose (docs/decisions/0051).
+ *
+ * The queue of an endpoint that is not ordered has rounds. A workspace may have ROUND_SHARE
+ * deliveries in each; those beyond are in later rounds. Within a round they are in the order
+ * of routing, so that neighbours in the queue are neighbours in the tables, too, whichever
+ * workspaces have them (docs/decisions/0113). A workspace that has little to send does not
+ * wait for the rest of the round: its first ROUND_FIRST deliveries of the present round are
+ * before the others.
  *
  * With `ordered: workspace`, events of one workspace with different ordering keys are in
  * different lanes: these have the number of the workspace, and a key. So they have their turns
@@ -27,10 +35,25 @@ struct lane {
 /* The hash of an ordering key, above 0; NULL or "": 0. The same for ever: it is stored. */
 int64_t lane_key(const char *ordering_key);
 /* The number of the lane of a delivery to an endpoint with this order; `workspace` is the number of its
- * workspace, above 0. */
+ * workspace, above 0. LANES_NONE: a number in its queue, above 0. */
 int64_t lane_of(enum order_lanes ordered, int64_t workspace);
 /* Its deliveries wait for each other's end. */
 bool lane_is_ordered(int64_t lane);
+
+/* ---- the queue of an endpoint that is not ordered ---- */
+
+enum { ROUND_SHARE = 256, ROUND_FIRST = 16 };
+/* Rounds beyond this, and positions beyond its end, are of a damaged row. */
+#define ROUND_MAX (INT64_C(1) << 40)
+
+/* The deliveries of a round, or those of the first ones that are before them. */
+int64_t queue_lane(int64_t round, bool first);
+/* The round of this lane; at most ROUND_MAX. */
+int64_t queue_round(int64_t lane);
+/* The lane of a delivery that has to wait. `round` is the present one. `*position` counts rounds and
+ * deliveries of its workspace in the last one; 0: it has none that wait. */
+int64_t queue_add(int64_t round, int64_t *position);
+
 /* The ranges of lanes that an endpoint with this order does not have. Returns how many. */
 enum { LANE_RANGES_MAX = 5 };
 struct lane_range {

@@ -1,5 +1,6 @@
 /* lanes: which delivery of an ordered endpoint waits for which. */
 #include "lanes.h"
+#include "dispatch.h"
 #include "log.h"
 #include "store.h"
 #include "store_lanes.h"
@@ -27,13 +28,50 @@ int64_t lanes_round_end(const struct sequencer *q, const struct endpoint *e)
     return lane_of(ordered(e), q->next_route_order);
 }
 
-struct lane lanes_of(const struct endpoint *e, const struct workspace *ws,
-                     const char *ordering_key)
+static struct lane ordered_lane(enum order_lanes by, const struct workspace *ws,
+                                const char *ordering_key)
+{
+    return (struct lane){lane_of(by, ws->lane),
+                         by == LANES_WORKSPACE ? lane_key(ordering_key) : 0};
+}
+
+struct lane lanes_of(struct sequencer *q, struct endpoint *e,
+                     struct workspace *ws, const char *ordering_key)
+{
+    enum order_lanes by = ordered(e);
+    int64_t *position;
+
+    if (by != LANES_NONE)
+        return ordered_lane(by, ws, ordering_key);
+    position = workspace_position(ws, e->id, !dispatch_at_once(q, e));
+    if (dispatch_at_once(q, e)) {
+        /* No delivery waits, so the workspace has used no more than others. */
+        if (position && *position) {
+            *position = 0;
+            workspace_changed(&q->workspaces, ws);
+        }
+        return (struct lane){queue_lane(e->round, true), 0};
+    }
+    workspace_changed(&q->workspaces, ws);
+    return (struct lane){queue_add(e->round, position), 0};
+}
+
+struct lane lanes_of_reopened(struct endpoint *e, const struct workspace *ws,
+                              const char *ordering_key)
 {
     enum order_lanes by = ordered(e);
 
-    return (struct lane){lane_of(by, ws->lane),
-                         by == LANES_WORKSPACE ? lane_key(ordering_key) : 0};
+    if (by != LANES_NONE)
+        return ordered_lane(by, ws, ordering_key);
+    return (struct lane){queue_add(e->round, &e->reopened), 0};
+}
+
+void lanes_reached(struct sequencer *q, struct endpoint *e, int64_t lane)
+{
+    if (lane_is_ordered(lane) || queue_round(lane) <= e->round)
+        return;
+    e->round = queue_round(lane);
+    endpoint_changed(q, e);
 }
 
 bool lanes_busy(struct sequencer *q, const struct endpoint *e, struct lane lane)
@@ -130,7 +168,7 @@ static void move_halts(struct sequencer *q, struct endpoint *e)
     store_halts(q->lanes, e->id, (int)e->halts, note_halt, &m);
     for (int i = 0; i < m.count; i++) {
         store_halt_move(q->lanes, m.rows[i].event, e->id,
-                        lanes_of(e, lanes_workspace(q, m.workspaces[i]),
+                        lanes_of(q, e, lanes_workspace(q, m.workspaces[i]),
                                  m.ordering_keys[i]));
         free(m.workspaces[i]);
         free(m.ordering_keys[i]);
@@ -176,7 +214,7 @@ static int collect(struct sequencer *q, struct endpoint *e, int max)
                                    rows);
             for (int k = 0; k < got; k++) {
                 store_lane_set(q->lanes, rows[k].event, e->id,
-                               lanes_of(e,
+                               lanes_of(q, e,
                                         lanes_workspace(q, rows[k].workspace),
                                         rows[k].ordering_key),
                                ordered(e) != LANES_NONE);

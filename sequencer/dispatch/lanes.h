@@ -24,9 +24,18 @@ struct workspace;
 
 /* The workspace of this name, with the number of its lanes; added if it is new. */
 struct workspace *lanes_workspace(struct sequencer *q, const char *name);
-/* The lane of a delivery of an event with this workspace and ordering key (NULL, "": none). */
-struct lane lanes_of(const struct endpoint *e, const struct workspace *ws,
-                     const char *ordering_key);
+/* The lane of a delivery of an event with this workspace and ordering key (NULL, "": none). If the
+ * endpoint is not ordered, call this once for each delivery that is added: the workspace's next one
+ * is behind it. */
+struct lane lanes_of(struct sequencer *q, struct endpoint *e,
+                     struct workspace *ws, const char *ordering_key);
+/* The same for a delivery that is sent again: in a queue, those of all workspaces have a share
+ * together, so that it is before the backlog of its workspace and never stops the others. */
+struct lane lanes_of_reopened(struct endpoint *e, const struct workspace *ws,
+                              const char *ordering_key);
+/* A delivery in this lane is dispatched, or ends without that. In a queue, the round of the last one
+ * is the present one. */
+void lanes_reached(struct sequencer *q, struct endpoint *e, int64_t lane);
 /* The last lane of a round that begins now. Lanes of later workspaces are above it, so a
  * round ends, however many workspaces are added meanwhile. */
 int64_t lanes_round_end(const struct sequencer *q, const struct endpoint *e);

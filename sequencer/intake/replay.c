@@ -67,10 +67,11 @@ static void choose_again(struct reopening *a, const struct endpoint *e,
 }
 
 /* `ordered` may have changed since the event was routed. */
-static struct lane lane_now(struct sequencer *q, const struct endpoint *e,
+static struct lane lane_now(struct sequencer *q, struct endpoint *e,
                             const struct event_row *ev)
 {
-    return lanes_of(e, lanes_workspace(q, ev->workspace), ev->ordering_key);
+    return lanes_of_reopened(e, lanes_workspace(q, ev->workspace),
+                             ev->ordering_key);
 }
 
 static void open_one(struct reopening *a, struct endpoint *e)

@@ -41,7 +41,8 @@ void routing_add_delivery(struct sequencer *q, struct endpoint *e,
         workspace_forget_routed(ws, e->id, is_over, q);
     if (ev->sequence)
         d.previous = workspace_routed(ws, e->id, ev->sequence);
-    delivery_add(q, e, lanes_of(e, ws, ev->ordering_key), &d, ev, o->content);
+    delivery_add(q, e, lanes_of(q, e, ws, ev->ordering_key), &d, ev,
+                 o->content);
     free(d.retry_choice);
 }
 

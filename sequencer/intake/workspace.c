@@ -118,7 +118,7 @@ static size_t unescape(char *type)
 }
 
 void workspace_read(struct workspace *ws, uint64_t sequence, const char *clock,
-                    struct bytes routed)
+                    struct bytes routed, struct bytes positions)
 {
     const uint8_t *p = routed.p;
 
@@ -139,7 +139,12 @@ void workspace_read(struct workspace *ws, uint64_t sequence, const char *clock,
     ws->routed_count = routed.n / 16;
     ws->routed = gr_alloc(ws->routed_count * sizeof *ws->routed);
     for (size_t i = 0; i < ws->routed_count; i++, p += 16)
-        ws->routed[i] = (struct routed){(int64_t)get_le64(p), get_le64(p + 8)};
+        ws->routed[i] = (struct routed){(int64_t)get_le64(p), get_le64(p + 8),
+                                        0};
+    p = positions.p;
+    for (size_t i = 0; i < positions.n / 16; i++, p += 16)
+        *workspace_position(ws, (int64_t)get_le64(p),
+                            true) = (int64_t)get_le64(p + 8);
 }
 
 void workspace_changed(struct workspaces *w, struct workspace *ws)
@@ -181,22 +186,36 @@ void workspace_clock(const struct workspace *ws, const char *type, size_t max,
             put_tally(out, &ws->tallies[i]);
 }
 
+/* NULL: there is none, and `add` is false. */
+static struct routed *routed_to(struct workspace *ws, int64_t endpoint,
+                                bool add)
+{
+    for (size_t i = 0; i < ws->routed_count; i++)
+        if (ws->routed[i].endpoint == endpoint)
+            return &ws->routed[i];
+    if (!add)
+        return NULL;
+    ws->routed = gr_realloc(ws->routed,
+                            (ws->routed_count + 1) * sizeof *ws->routed);
+    ws->routed[ws->routed_count] = (struct routed){.endpoint = endpoint};
+    return &ws->routed[ws->routed_count++];
+}
+
 uint64_t workspace_routed(struct workspace *ws, int64_t endpoint,
                           uint64_t sequence)
 {
-    uint64_t before;
+    struct routed *r = routed_to(ws, endpoint, true);
+    uint64_t before = r->sequence;
 
-    for (size_t i = 0; i < ws->routed_count; i++) {
-        if (ws->routed[i].endpoint == endpoint) {
-            before = ws->routed[i].sequence;
-            ws->routed[i].sequence = sequence;
-            return before;
-        }
-    }
-    ws->routed = gr_realloc(ws->routed,
-                            (ws->routed_count + 1) * sizeof *ws->routed);
-    ws->routed[ws->routed_count++] = (struct routed){endpoint, sequence};
-    return 0;
+    r->sequence = sequence;
+    return before;
+}
+
+int64_t *workspace_position(struct workspace *ws, int64_t endpoint, bool add)
+{
+    struct routed *r = routed_to(ws, endpoint, add);
+
+    return r ? &r->position : NULL;
 }
 
 void workspace_forget_routed(struct workspace *ws, int64_t endpoint,
@@ -218,5 +237,15 @@ void workspace_routed_blob(const struct workspace *ws, struct buf *out)
     for (size_t i = 0; i < ws->routed_count; i++) {
         put_le64(out, (uint64_t)ws->routed[i].endpoint);
         put_le64(out, ws->routed[i].sequence);
+    }
+}
+
+void workspace_positions_blob(const struct workspace *ws, struct buf *out)
+{
+    for (size_t i = 0; i < ws->routed_count; i++) {
+        if (!ws->routed[i].position)
+            continue;
+        put_le64(out, (uint64_t)ws->routed[i].endpoint);
+        put_le64(out, (uint64_t)ws->routed[i].position);
     }
 }

@@ -1,5 +1,6 @@
 /* workspace: each workspace's numbers: its last sequence, how many events of each type it had
- * (the clock), and the last number routed to each endpoint.
+ * (the clock), the last number routed to each endpoint, and where its next delivery is in the
+ * endpoint's queue.
  *
  * The cache of the table `workspaces`: store.c reads rows into it, and writes those that a
  * turn has changed at its end. After a crash the rows of the last commit are read again. */
@@ -25,6 +26,7 @@ struct type_tally {
 struct routed {
     int64_t endpoint;
     uint64_t sequence;
+    int64_t position; /* in the endpoint's queue (queue_add()) */
 };
 
 struct workspace {
@@ -48,9 +50,9 @@ struct workspaces {
 void workspaces_clear(struct workspaces *w);
 struct workspace *workspaces_find(struct workspaces *w, const char *name);
 struct workspace *workspaces_add(struct workspaces *w, const char *name);
-/* Read what workspace_clock() and workspace_routed_blob() wrote. */
+/* Read what workspace_clock(), workspace_routed_blob() and workspace_positions_blob() wrote. */
 void workspace_read(struct workspace *ws, uint64_t sequence, const char *clock,
-                    struct bytes routed);
+                    struct bytes routed, struct bytes positions);
 
 /* It is to be written at the end of the turn. */
 void workspace_changed(struct workspaces *w, struct workspace *ws);
@@ -70,5 +72,10 @@ typedef bool workspace_over_fn(void *arg, int64_t endpoint);
 void workspace_forget_routed(struct workspace *ws, int64_t endpoint,
                              workspace_over_fn *is_over, void *arg);
 void workspace_routed_blob(const struct workspace *ws, struct buf *out);
+/* Its position in the queue of `endpoint`, until another endpoint is added; NULL: it has none, and
+ * `add` is false. */
+int64_t *workspace_position(struct workspace *ws, int64_t endpoint, bool add);
+/* Those that are not 0. */
+void workspace_positions_blob(const struct workspace *ws, struct buf *out);
 
 #endif

@@ -78,9 +78,11 @@ static const struct db_statement statements[] = {
     {AT(meta), "SELECT value FROM meta WHERE key = ?"},
     {AT(meta_set), "INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)"},
     {AT(workspace),
-     "SELECT sequence, clock, routed, lane FROM workspaces WHERE name = ?"},
+     "SELECT sequence, clock, routed, positions, lane FROM workspaces WHERE "
+     "name = ?"},
     {AT(workspace_set), "INSERT OR REPLACE INTO workspaces(name, sequence, "
-                        "clock, routed, lane) VALUES(?, ?, ?, ?, ?)"},
+                        "clock, routed, positions, lane) "
+                        "VALUES(?, ?, ?, ?, ?, ?)"},
     {AT(endpoints),
      "SELECT " ROW_NAMES(ENDPOINT_COLUMNS) " FROM endpoints ORDER BY id"},
     {AT(endpoint_add), "INSERT INTO endpoints(name, temporary) VALUES(?, ?) "
@@ -296,8 +298,9 @@ struct workspace *store_workspace(struct store *s, struct workspaces *w,
     bind_text(s->workspace, 1, name);
     if (db_step(s->db, s->workspace)) {
         workspace_read(ws, (uint64_t)col_i64(s->workspace, 0),
-                       col_text(s->workspace, 1), col_blob(s->workspace, 2));
-        ws->lane = col_i64(s->workspace, 3);
+                       col_text(s->workspace, 1), col_blob(s->workspace, 2),
+                       col_blob(s->workspace, 3));
+        ws->lane = col_i64(s->workspace, 4);
     } else {
         ws->lane = route_order;
         workspace_changed(w, ws);
@@ -309,27 +312,33 @@ struct workspace *store_workspace(struct store *s, struct workspaces *w,
 void store_workspaces(struct store *s, struct workspaces *w)
 {
     struct workspace *ws;
-    struct buf clock, routed;
+    struct buf clock, routed, positions;
 
     buf_init(&clock, CLOCK_ALL_BYTES);
     buf_init(&routed, ROUTED_MAX_BYTES);
+    buf_init(&positions, ROUTED_MAX_BYTES);
     SLIST_FOREACH(ws, &w->dirty, dirty_next)
     {
         buf_reset(&clock);
         buf_reset(&routed);
+        buf_reset(&positions);
         workspace_clock(ws, "", CLOCK_ALL_BYTES, &clock);
         workspace_routed_blob(ws, &routed);
+        workspace_positions_blob(ws, &positions);
         bind_text(s->workspace_set, 1, ws->name);
         bind_i64(s->workspace_set, 2, (int64_t)ws->sequence);
         bind_text(s->workspace_set, 3, clock.data ? clock.data : "");
         bind_blob(s->workspace_set, 4, (struct bytes){routed.data, routed.len});
-        bind_i64(s->workspace_set, 5, ws->lane);
+        bind_blob(s->workspace_set, 5,
+                  (struct bytes){positions.data, positions.len});
+        bind_i64(s->workspace_set, 6, ws->lane);
         db_run(s->db, s->workspace_set);
         ws->dirty = false;
     }
     SLIST_INIT(&w->dirty);
     buf_fini(&clock);
     buf_fini(&routed);
+    buf_fini(&positions);
 }
 
 /* ---- endpoints and deliverers ---- */

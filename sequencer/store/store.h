@@ -94,7 +94,8 @@ void store_workspaces(struct store *s, struct workspaces *w);
     X(flag, healthy)         \
     X(i64, held_ms)          \
     X(i64, held_status)      \
-    X(i64, resumed_ms)
+    X(i64, resumed_ms)       \
+    X(i64, round)
 #define ENDPOINT_COLUMNS(F, X) \
     F(i64, id)                 \
     X(text, name)              \

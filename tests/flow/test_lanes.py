@@ -122,6 +122,49 @@ class Lanes(RigTest):
                 order = [r.id for r in rig.receiver.requests("/crm")]
                 self.assertLess(max(map(order.index, quiet)), 150)
 
+    def waits(self, rig, noisy, more):
+        """So many deliveries of one workspace, and behind them those of `more`; paused."""
+        rig.cli("endpoints", "pause", "crm")
+        loads = [rig.load(count=noisy, workspaces=1), rig.load(**more)]
+        for load in loads:
+            load.result()
+        count = noisy + more["count"]
+        wait_for(lambda: self.endpoint(rig)["waiting"] == count)
+        return [{a["id"] for a in load.acks()} for load in loads]
+
+    def sent(self, rig):
+        rig.cli("endpoints", "resume", "crm")
+        rig.settle()
+        return [r.id for r in rig.receiver.requests("/crm")]
+
+    def test_new_workspaces_do_not_stop_the_rest(self):
+        """The first events of a workspace are before the backlog of the others, but
+        only in every second batch."""
+        rig = self.pipeline(ordered="none", max_in_flight=1)
+        noisy, new = self.waits(rig, 200, {
+            "count": 400, "first": 1_000_000, "workspaces": 10_000_000})
+        order = self.sent(rig)
+        self.assertLess(max(map(order.index, noisy)), 450)
+        self.assertLess(min(map(order.index, new)), 50)
+
+    def test_a_restart_keeps_the_order_of_a_backlog(self):
+        """What a workspace sends after a restart is behind what it sent before, and
+        a quiet workspace is before both."""
+        rig = self.pipeline(ordered="none", max_in_flight=1)
+        rig.cli("endpoints", "pause", "crm")
+        before = rig.load(count=600, workspaces=1)
+        before.result()
+        wait_for(lambda: self.endpoint(rig)["waiting"] == 600)
+        rig["sequencer"].restart()
+        after = rig.load(count=20, workspaces=1, first=1_000_000)
+        after.result()
+        quiet = rig.accept(rig.plane_body("quiet"))
+        wait_for(lambda: self.endpoint(rig)["waiting"] == 621)
+        order = self.sent(rig)
+        self.assertGreaterEqual(
+            min(order.index(a["id"]) for a in after.acks()), 600)
+        self.assertLess(order.index(quiet), 50)
+
     # through dead letters
 
     def test_order_holds_through_kills(self):
@@ -425,8 +468,9 @@ class NewWorkspaces(RigTest):
     pipeline, lane_of = Lanes.pipeline, Lanes.lane_of
     assert_in_order = Lanes.assert_in_order
 
-    MIGRATION = (pathlib.Path(__file__).parents[2] / "sequencer" /
-                 "upgrade" / "16-workspace_lanes.sql")
+    UPGRADE = pathlib.Path(__file__).parents[2] / "sequencer" / "upgrade"
+    MIGRATION = UPGRADE / "16-workspace_lanes.sql"
+    QUEUE = UPGRADE / "37-queue.sql"
 
     def load(self, rig, count):
         """`count` events, each the first of a workspace; their ids in order."""
@@ -460,6 +504,38 @@ class NewWorkspaces(RigTest):
         with contextlib.closing(sqlite3.connect(
                 rig.state_dir / "sequencer.db")) as db:
             db.executescript(self.MIGRATION.read_text())
+
+    def taken(self, rig):
+        return rig.rows("sequencer", "SELECT count(*) AS n FROM deliveries")[0]["n"]
+
+    def test_a_backlog_of_an_older_database_is_put_into_rounds(self):
+        """Each workspace had a lane: the noisy one was first. What its deliverer had
+        is sent, too, when that deliverer is lost."""
+        rig = self.pipeline(ordered="none", max_in_flight=4, timeout="60s")
+        rig.receiver.rules({"path": "/crm", "responses": [{"action": "blackhole"}]})
+        load = rig.load(count=1000, workspaces=2)
+        load.result()
+        wait_for(lambda: len(rig.receiver.requests("/crm")) == 4)
+        wait_for(lambda: self.taken(rig) == 1000)
+        rig.kill()
+        with contextlib.closing(sqlite3.connect(
+                rig.state_dir / "sequencer.db")) as db, db:
+            db.execute("UPDATE deliveries SET lane = -9223372036854775808 + (SELECT "
+                       "w.lane FROM events JOIN workspaces w ON w.name = workspace "
+                       "WHERE n = event)")
+            db.execute("ALTER TABLE workspaces DROP COLUMN positions")
+            db.execute("ALTER TABLE endpoints DROP COLUMN round")
+        with contextlib.closing(sqlite3.connect(
+                rig.state_dir / "sequencer.db")) as db:
+            db.executescript(self.QUEUE.read_text())
+            rounds = dict(db.execute(
+                "SELECT (lane + 9223372036854775806) / 2, count(*) FROM deliveries "
+                "WHERE status = 0 GROUP BY 1"))
+        self.assertEqual(rounds[0], 512)
+        self.assertEqual(len(rounds), 2)
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 200}]})
+        rig.start()
+        rig.judge(load)
 
     def test_lanes_of_an_older_database_keep_their_order(self):
         """P5: its lanes are hashes. Waiting deliveries get lanes of today, behind

@@ -2,14 +2,15 @@
  *
  *   rig-load --target URL --secret S [--count N | --seconds S] [--rate R]
  *            [--connections C] [--workspaces K] [--size BYTES] [--first N]
- *            [--timeout S] [--deadline S] [--acks FILE] [--json]
+ *            [--timeout S] [--deadline S] [--acks FILE] [--json] [--spread 1]
  *
  * Without --rate each connection sends its next event when it has the response
  * to the last. With it events are due on a clock, whether or not ingress
  * keeps up, and latency counts from when one was due.
  *
  * Every body is unique: `n` counts from --first, and data.id is n under a
- * random prefix of this run. The workspace is ws-NNNN with n modulo K. Nothing
+ * random prefix of this run. The workspace is ws-NNNN with n modulo K; with
+ * --spread, with a hash of n instead, so that they are not equally busy. Nothing
  * is retried: an event whose connection breaks is recorded as an error and the
  * next takes its place. A connection that can't be made costs no event.
  *
@@ -55,7 +56,7 @@ struct options {
     struct sockaddr_in address;
     int64_t count, first, rate;
     int64_t run_us, timeout_us, deadline_us;
-    int connections, workspaces, size, json;
+    int connections, workspaces, size, json, spread;
 };
 
 enum stage { DOWN, CONNECTING, IDLE, WAITING };
@@ -173,9 +174,21 @@ static void sign(const struct workspace *w, const struct text *tail,
     hex[2 * SIGNATURE_BYTES] = '\0';
 }
 
+static int workspace_of(const struct load *l, int64_t n)
+{
+    uint64_t mixed = (uint64_t)n;
+
+    if (l->o.spread) { /* of SplitMix64 */
+        mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
+        mixed ^= mixed >> 31;
+    }
+    return (int)(mixed % (uint64_t)l->o.workspaces);
+}
+
 static void make_request(struct load *l, struct connection *c)
 {
-    int number = (int)(c->n % l->o.workspaces);
+    int number = workspace_of(l, c->n);
     const struct workspace *w = &l->workspaces[number];
     static struct text tail;
 
@@ -227,7 +240,7 @@ static void put_ack(struct load *l, const struct connection *c, int status,
     text_fmt(&l->acks,
              "{\"n\":%lld,\"workspace\":\"ws-%04d\",\"signature\":\"%s\","
              "\"sent_ms\":%lld.%03lld,\"responded_ms\":%lld.%03lld,",
-             (long long)c->n, (int)(c->n % l->o.workspaces), c->signature,
+             (long long)c->n, workspace_of(l, c->n), c->signature,
              (long long)(c->sent_wall_us / 1000),
              (long long)(c->sent_wall_us % 1000), (long long)(now / 1000),
              (long long)(now % 1000));
@@ -615,6 +628,7 @@ static void parse_options(struct options *o, int argc, char **argv)
         {"deadline", required_argument, NULL, 'D'},
         {"acks", required_argument, NULL, 'a'},
         {"json", no_argument, NULL, 'j'},
+        {"spread", required_argument, NULL, 'p'},
         {0}};
     int option;
 
@@ -658,6 +672,9 @@ static void parse_options(struct options *o, int argc, char **argv)
             break;
         case 'j':
             o->json = 1;
+            break;
+        case 'p':
+            o->spread = (int)strtol(optarg, NULL, 10);
             break;
         default:
             exit(64);

@@ -72,6 +72,58 @@ static void lanes_of_an_older_program_are_recognised(void **state)
         }
 }
 
+/* The lanes that a workspace gets, one after the other, are in the order of their rounds. */
+static void a_workspace_has_its_share_of_each_round(void **state)
+{
+    int64_t position = 0, before = INT64_MIN;
+
+    (void)state;
+    for (int64_t i = 0; i < INT64_C(3) * ROUND_SHARE; i++) {
+        int64_t lane = queue_add(7, &position);
+
+        assert_int_equal(lane,
+                         queue_lane(7 + i / ROUND_SHARE, i < ROUND_FIRST));
+        assert_int_equal(queue_round(lane), 7 + i / ROUND_SHARE);
+        assert_false(lane_is_ordered(lane));
+        assert_true(lane >= before);
+        assert_false(is_of_another_kind(LANES_NONE, lane));
+        before = lane;
+    }
+}
+
+static void a_quiet_workspace_is_before_the_rest_of_a_round(void **state)
+{
+    int64_t busy = 0, quiet = 0, last = 0;
+
+    (void)state;
+    for (int i = 0; i < 5 * ROUND_SHARE; i++)
+        last = queue_add(0, &busy);
+    assert_true(queue_add(2, &quiet) < queue_lane(2, false));
+    assert_true(queue_add(2, &quiet) < last);
+    /* What it did not use in earlier rounds is not saved up. */
+    for (int i = 2; i < ROUND_FIRST; i++)
+        assert_int_equal(queue_add(2, &quiet), queue_lane(2, true));
+    assert_int_equal(queue_add(2, &quiet), queue_lane(2, false));
+    /* A busy one is not first in rounds that it has used already. */
+    assert_int_equal(queue_add(2, &busy), queue_lane(5, false));
+}
+
+/* Numbers of a damaged row overflow nothing, and cost no other workspace its turn. */
+static void a_damaged_position_is_bounded(void **state)
+{
+    int64_t position = INT64_MAX;
+
+    (void)state;
+    assert_int_equal(queue_add(3, &position), queue_lane(3, true));
+    assert_int_equal(queue_add(3, &position), queue_lane(3, true));
+    position = INT64_MIN;
+    assert_int_equal(queue_add(3, &position), queue_lane(3, true));
+    assert_int_equal(queue_round(-1), ROUND_MAX);
+    assert_int_equal(queue_round(INT64_MIN), 0);
+    position = 0;
+    assert_int_equal(queue_round(queue_add(ROUND_MAX, &position)), ROUND_MAX);
+}
+
 /* It is stored with deliveries, so it never changes. */
 static void an_ordering_key_has_one_number(void **state)
 {
@@ -90,6 +142,9 @@ int main(void)
         cmocka_unit_test(newer_workspaces_take_their_turns_later),
         cmocka_unit_test(lanes_of_another_kind_are_recognised),
         cmocka_unit_test(lanes_of_an_older_program_are_recognised),
+        cmocka_unit_test(a_workspace_has_its_share_of_each_round),
+        cmocka_unit_test(a_quiet_workspace_is_before_the_rest_of_a_round),
+        cmocka_unit_test(a_damaged_position_is_bounded),
         cmocka_unit_test(an_ordering_key_has_one_number),
     };
 

@@ -83,7 +83,7 @@ static void a_workspace_is_read_as_it_was_written(void **state)
                                         "=",   "ü",   "a",    "a%2Cb"};
     struct workspace *ws = workspaces_add(&all, "acme");
     struct workspace *again = workspaces_add(&all, "again");
-    struct buf clock, routed;
+    struct buf clock, routed, positions;
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(types); i++)
@@ -92,12 +92,19 @@ static void a_workspace_is_read_as_it_was_written(void **state)
     assert_int_equal(workspace_routed(ws, 7, 3), 0);
     assert_int_equal(workspace_routed(ws, 7, 5), 3);
     assert_int_equal(workspace_routed(ws, 9, 6), 0);
+    assert_null(workspace_position(ws, 11, false));
+    *workspace_position(ws, 9, true) = 4711;
+    *workspace_position(ws, 11, true) = 12;
     buf_init(&clock, 4096);
     buf_init(&routed, 4096);
+    buf_init(&positions, 4096);
     workspace_clock(ws, "", 4096, &clock);
     workspace_routed_blob(ws, &routed);
+    workspace_positions_blob(ws, &positions);
+    assert_int_equal(positions.len, 2 * 16); /* none that is 0 */
     workspace_read(again, ws->sequence, clock.data,
-                   (struct bytes){routed.data, routed.len});
+                   (struct bytes){routed.data, routed.len},
+                   (struct bytes){positions.data, positions.len});
     assert_int_equal(again->tally_count, COUNT_OF(types));
     for (size_t i = 0; i < COUNT_OF(types); i++) {
         size_t k = 0;
@@ -109,9 +116,13 @@ static void a_workspace_is_read_as_it_was_written(void **state)
     assert_string_equal(clock_of(again, "", 4096), clock.data);
     assert_int_equal(workspace_routed(again, 7, 8), 5);
     assert_int_equal(workspace_routed(again, 9, 8), 6);
+    assert_int_equal(*workspace_position(again, 7, false), 0);
+    assert_int_equal(*workspace_position(again, 9, false), 4711);
+    assert_int_equal(*workspace_position(again, 11, false), 12);
     assert_int_equal(workspace_number(&all, again, "a"), ws->sequence + 1);
     buf_fini(&clock);
     buf_fini(&routed);
+    buf_fini(&positions);
 }
 
 static void types_without_end_are_counted_together(void **state)
