@@ -65,7 +65,7 @@ static size_t read_headers(struct fuzz_input *in, struct grapnel_header *h)
     return n;
 }
 
-/* As a signer would write them who does not look at what is in them. */
+/* As a signer writes them that does not check their contents. */
 static void sign_all(const struct grapnel_header *h, size_t count,
                      const struct bytes *body, char standard[64], char ours[64])
 {
