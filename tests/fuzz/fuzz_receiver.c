@@ -65,7 +65,7 @@ static size_t read_headers(struct fuzz_input *in, struct grapnel_header *h)
     return n;
 }
 
-/* As a signer would write them who does not look at what is in them. */
+/* The signed texts of a signer that does not check names and values. */
 static void sign_all(const struct grapnel_header *h, size_t count,
                      const struct bytes *body, char standard[64], char ours[64])
 {
