@@ -239,11 +239,6 @@ zsock_t *cluster_socket(struct cluster *c)
     return c->zap;
 }
 
-int64_t cluster_refused(const struct cluster *c)
-{
-    return c ? c->refused : 0;
-}
-
 /* ---- who may connect (RFC 27, ZAP) ---- */
 
 /* A stranger can come as often as it likes. */

@@ -29,8 +29,6 @@ void cluster_reload(struct cluster *c, const struct settings *s);
 /* For the loop: connections that ask to be admitted, answered by cluster_work(). */
 zsock_t *cluster_socket(struct cluster *c);
 void cluster_work(struct cluster *c);
-/* Refused connections and frames, since the start. */
-int64_t cluster_refused(const struct cluster *c);
 
 /* Bind at our address, for "inbox" or "priority". Exits 69 when that fails. */
 void cluster_bind(struct cluster *c, zsock_t *socket, const char *kind);

@@ -18,9 +18,8 @@ static const char *wrong_public_key(const char *text)
     return NULL;
 }
 
-/* Processes of the other kinds have no peer on another host. */
-static const char *const kinds[] = {"sequencer", "deliverer", "ingress", "dlqd",
-                                    "outbox", "reconcile"};
+/* Processes of the other kinds run on the sequencer's host. */
+static const char *const kinds[] = {"sequencer", "deliverer", "ingress"};
 
 const char *settings_wrong_peer_name(const char *text)
 {
@@ -33,8 +32,9 @@ const char *settings_wrong_peer_name(const char *text)
             return NULL;
     }
     return wrong ? wrong
-                 : "is not the name of a process: it must begin with its kind, "
-                   "such as sequencer, deliverer-2 or ingress-2";
+                 : "is not the name of a sequencer, a deliverer or an ingress, "
+                   "such as deliverer-2; processes of other kinds run on the "
+                   "sequencer's host";
 }
 
 static const struct conf_key peer_keys[] = {

@@ -44,6 +44,18 @@ bool deliverer_is_here(const struct sequencer *q,
            q->d.loop.awake_ms - d->heartbeat_ms < grant_lease_ms();
 }
 
+static bool is_elsewhere(struct bytes inbox)
+{
+    const size_t scheme = strlen(PEER_SCHEME);
+
+    return inbox.n >= scheme && memcmp(inbox.p, PEER_SCHEME, scheme) == 0;
+}
+
+bool deliverer_is_elsewhere(const struct deliverer_peer *d)
+{
+    return is_elsewhere(wire_text(d->inbox));
+}
+
 void deliverers_load(struct sequencer *q)
 {
     for (size_t i = 0; i < q->deliverer_count; i++) {
@@ -96,9 +108,7 @@ static void judge_health(struct sequencer *q, struct deliverer_peer *d,
 static bool is_second(struct sequencer *q, struct deliverer_peer *d,
                       const struct wire_heartbeat *b)
 {
-    const size_t scheme = strlen(PEER_SCHEME);
-
-    if (b->inbox.n < scheme || memcmp(b->inbox.p, PEER_SCHEME, scheme) != 0)
+    if (!is_elsewhere(b->inbox))
         return false;
     for (size_t i = 0; i < q->lists[ENDPOINTS_GRANTED].count; i++)
         if (endpoint_listed(q, ENDPOINTS_GRANTED, i)->owner == d) {

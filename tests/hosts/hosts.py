@@ -17,10 +17,9 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 import yaml
-from rig import Daemon, RigTest, program, wait_for
+from rig import Daemon, RigTest, program
 
 PORT = 7470
-SECOND = 0x7f000000
 
 
 def loopback(n):
@@ -193,6 +192,9 @@ class HostsTest(RigTest):
 
     def cluster(self, far=("deliverer-2",), config=None, **how):
         rig = self.rig(config, **how)
+        # Freed memory is freed, for what measures memory.
+        rig.env["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + \
+            ":quarantine_size_mb=1:thread_local_quarantine_size_kb=64"
         self.network = Network()
         self.addCleanup(self.network.close)
         self.keys = {name: self.key(rig, name) for name in ("sequencer", *far)}

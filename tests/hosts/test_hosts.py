@@ -101,6 +101,19 @@ class Hosts(HostsTest):
         load.result()
         rig.judge(load)
 
+    def test_a_pull_endpoint_is_given_to_a_deliverer_beside_its_consumers(self):
+        rig = self.cluster(config={"endpoints": [
+            {"name": "queue", "transport": "pull"}]})
+        rig.start("ingress", "sequencer", "dlqd")
+        self.far.add("deliverer-2").start()
+        wait_for(lambda: "a deliverer registered" in rig["sequencer"].log(),
+                 what="the other host's deliverer to be there")
+        rig.start("deliverer-1")
+        wait_for(lambda: "granted" in rig["sequencer"].log(), what="a grant")
+        self.assertEqual(rig.rows("sequencer", "SELECT owner FROM endpoints "
+                                  "WHERE name = 'queue'"),
+                         [{"owner": "deliverer-1"}])
+
     # keys
 
     def test_a_key_that_is_not_listed_gets_nothing_until_a_reload_lists_it(self):
