@@ -33,7 +33,7 @@ struct remote {
     char name[NAME_MAX_BYTES + 1];
     char *address;
     char keys[KEYS_MAX][KEY_TEXT_BYTES + 1]; /* "" at the end */
-    bool here; /* on our host */
+    bool here;                               /* on our host */
 };
 
 struct cluster {
@@ -56,8 +56,7 @@ static size_t host_bytes(const char *address)
 
 static bool same_host(const char *a, const char *b)
 {
-    return host_bytes(a) == host_bytes(b) &&
-           strncmp(a, b, host_bytes(a)) == 0;
+    return host_bytes(a) == host_bytes(b) && strncmp(a, b, host_bytes(a)) == 0;
 }
 
 static void forget_peers(struct cluster *c)
@@ -226,8 +225,7 @@ void cluster_reload(struct cluster *c, const struct settings *s)
     if (!c)
         return;
     own = find_own(s, c->name);
-    if (!own || strcmp(own->address, c->address) != 0 ||
-        !has_key(own, c->own))
+    if (!own || strcmp(own->address, c->address) != 0 || !has_key(own, c->own))
         log_warn(NULL,
                  "cluster.peers has another address or key for this process; "
                  "it keeps those of its start until it is restarted");
@@ -250,7 +248,8 @@ static void note_refused(struct cluster *c, const char *what,
     c->refused++;
     if (c->logged_ms && now - c->logged_ms < REFUSED_LOG_MS)
         return;
-    log_warn(NULL, what, LS("from", detail), LI("more", c->refused - c->logged - 1));
+    log_warn(NULL, what, LS("from", detail),
+             LI("more", c->refused - c->logged - 1));
     c->logged = c->refused;
     c->logged_ms = now;
 }
@@ -263,8 +262,8 @@ static const char *name_of(const struct cluster *c, const char *key)
 }
 
 /* The key in Z85 of a request: version, id, domain, address, identity, mechanism, key. */
-static bool read_key(zmsg_t *request, char key[KEY_TEXT_BYTES + 1],
-                     char **id, char **address)
+static bool read_key(zmsg_t *request, char key[KEY_TEXT_BYTES + 1], char **id,
+                     char **address)
 {
     zframe_t *version = zmsg_first(request), *frame;
     bool curve;
@@ -468,8 +467,9 @@ bool cluster_admits(struct cluster *c, const char *key, struct bytes frame)
     const char *name = key ? name_of(c, key) : NULL;
 
     if (!name) {
-        note_refused(c, "a frame was refused: its key is no longer in "
-                        "cluster.peers",
+        note_refused(c,
+                     "a frame was refused: its key is no longer in "
+                     "cluster.peers",
                      key ? key : "");
         return false;
     }

@@ -322,9 +322,9 @@ static zframe_t *take_remote(struct mailbox *m, struct inbox *i)
     zframe_t *frame;
 
     while ((frame = zframe_recv(i->remote))) {
-        if (cluster_admits(m->cluster, zframe_meta(frame, "User-Id"),
-                           (struct bytes){zframe_data(frame),
-                                          zframe_size(frame)}))
+        if (cluster_admits(
+                m->cluster, zframe_meta(frame, "User-Id"),
+                (struct bytes){zframe_data(frame), zframe_size(frame)}))
             return frame;
         zframe_destroy(&frame);
     }

@@ -36,7 +36,8 @@ const char *mailbox_address(const struct mailbox *m, const char *to);
 /* The priority inbox; without one: the inbox. */
 const char *mailbox_priority_address(const struct mailbox *m, const char *to);
 
-zsock_t *mailbox_socket(struct mailbox *m); /* the inbox for peers of this host */
+zsock_t *
+mailbox_socket(struct mailbox *m); /* the inbox for peers of this host */
 enum { MAILBOX_SOCKETS = 4 };
 /* For the loop: all inboxes. Returns how many. */
 int mailbox_sockets(const struct mailbox *m, zsock_t *out[MAILBOX_SOCKETS]);

@@ -150,9 +150,9 @@ int run_keys_show(struct ctl *c)
     if (!file && access(path, R_OK) != 0)
         code = complain(EXIT_REFUSED, "%s: %s: `grapnel keys make %s` makes it",
                         path, strerror(errno), c->parsed.args[0]);
-    else if (!file || print_key(c, path,
-                                zconfig_get(file, "/curve/public-key",
-                                            NULL)) != GR_OK)
+    else if (!file ||
+             print_key(c, path, zconfig_get(file, "/curve/public-key", NULL)) !=
+                 GR_OK)
         code = complain(EXIT_REFUSED,
                         "%s is not a key that `grapnel keys make` wrote", path);
     zconfig_destroy(&file);

@@ -149,11 +149,10 @@ static void send_heartbeat(struct deliverer *d, int64_t now)
 {
     char to[INBOX_MAX_BYTES + 1];
     struct buf unconfigured, frame;
-    struct wire_heartbeat b = {
-        .from = wire_text(d->daemon.name),
-        .store = d->store.id,
-        .epoch = d->daemon.epoch,
-        .stamp_ms = now};
+    struct wire_heartbeat b = {.from = wire_text(d->daemon.name),
+                               .store = d->store.id,
+                               .epoch = d->daemon.epoch,
+                               .stamp_ms = now};
 
     buf_init(&unconfigured, UNCONFIGURED_MAX * 8);
     buf_init(&frame, HEARTBEAT_MAX_BYTES);

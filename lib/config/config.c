@@ -112,8 +112,7 @@ static const struct conf_key root_keys_all[] = {
     SECTION("audit", &settings_audit_section,
             "the record of every change, and its hash chain",
             .flags = CONF_OPTIONAL),
-    SECTION("cluster", &settings_cluster_section,
-            "processes on several hosts"),
+    SECTION("cluster", &settings_cluster_section, "processes on several hosts"),
     SECTION("telemetry", &settings_telemetry_section,
             "the export of traces and metrics to OpenTelemetry"),
     SECTION("tenants", &settings_tenants_section,
@@ -434,16 +433,11 @@ void settings_free(struct settings *s)
 static const struct {
     const char *path, *kind;
 } start_keys[] = {
-    {"state_dir", NULL},
-    {"run_dir", NULL},
-    {"metrics.interval", NULL},
-    {"metrics.publish", "console"},
-    {"console.listen", "console"},
-    {"cluster.keys", NULL},
-    {"audit.key", NULL},
-    {"audit.old_keys", NULL},
-    {"ingress.listen", "ingress"},
-    {"ingress.max_connections", "ingress"},
+    {"state_dir", NULL},           {"run_dir", NULL},
+    {"metrics.interval", NULL},    {"metrics.publish", "console"},
+    {"console.listen", "console"}, {"cluster.keys", NULL},
+    {"audit.key", NULL},           {"audit.old_keys", NULL},
+    {"ingress.listen", "ingress"}, {"ingress.max_connections", "ingress"},
 };
 
 /* false: a change of this key does not affect such a process. */

@@ -85,7 +85,8 @@ static const struct conf_key cluster_keys[] = {
 
 const struct conf_section settings_cluster_section = {
     .name = "cluster",
-    .help = "Processes on several hosts ([CLUSTER](CLUSTER.md)). Without peers, all processes are on one host. "
+    .help = "Processes on several hosts ([CLUSTER](CLUSTER.md)). Without "
+            "peers, all processes are on one host. "
             "Everything between hosts is encrypted, and a key that is not in "
             "the list is refused.",
     .keys = cluster_keys,

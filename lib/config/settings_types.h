@@ -188,8 +188,8 @@ const char *wrong_url(const char *text);
 const char *wrong_public_url(const char *text);
 const char *wrong_url_template(const char *text);
 const char *wrong_publish(const char *text);
-const char *wrong_origin(const char *text);    /* as browsers write it */
-const char *wrong_host_name(const char *text); /* without a port */
+const char *wrong_origin(const char *text);       /* as browsers write it */
+const char *wrong_host_name(const char *text);    /* without a port */
 const char *wrong_peer_address(const char *text); /* with one */
 
 /* settings_endpoints.c */

@@ -275,7 +275,7 @@ enum relay_kind relay_kind(const struct relay *r);
 /* A process that others reach over the network. */
 struct cluster_peer {
     char *name;
-    char *address; /* host:port; it has the next port, too */
+    char *address;           /* host:port; it has the next port, too */
     struct string_list keys; /* public, 64 digits; it is reached by the first */
 };
 
@@ -388,8 +388,8 @@ struct settings {
         char *key; /* NULL: the file state_dir/audit.key */
         struct string_list old_keys, notify;
     } audit;
-    struct {        /* processes on several hosts */
-        char *keys; /* the folder of secret keys */
+    struct {                        /* processes on several hosts */
+        char *keys;                 /* the folder of secret keys */
         struct cluster_peer *peers; /* none: all are on one host */
         size_t peer_count;
     } cluster;

@@ -26,7 +26,7 @@ struct deliverer_peer {
     /* in this epoch it released grants by itself: grant it nothing */
     uint64_t leaving_epoch;
     bool heartbeat_ack_pending;
-    bool second; /* another database under its name was refused */
+    bool second;            /* another database under its name was refused */
     uint64_t *unconfigured; /* grants of which it needs the configuration */
     size_t unconfigured_count;
     int64_t in_window; /* its tasks, without scheduled retries */

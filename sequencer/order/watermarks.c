@@ -230,9 +230,7 @@ static void send_requests(struct watermarks *w)
 {
     struct sequencer *q = w->q;
     struct wire_watermark_request s = {
-        .from = wire_text(q->d.name),
-        .epoch = q->d.epoch,
-        .stamp_ms = w->time};
+        .from = wire_text(q->d.name), .epoch = q->d.epoch, .stamp_ms = w->time};
     struct link_state link;
     struct buf frame;
 

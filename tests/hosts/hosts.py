@@ -20,6 +20,7 @@ import yaml
 from rig import Daemon, RigTest, program
 
 PORT = 7470
+CLOSED, CLOSE_WAIT = 7, 8  # states of tcp in Linux
 
 
 def loopback(n):
@@ -144,6 +145,16 @@ class Network:
         for relay in self.relays:
             for name, value in values.items():
                 setattr(relay, name, value)
+
+    def ends_have_closed(self):
+        """The processes have closed all connections, which the relays still hold."""
+        def state(s):
+            try:
+                return s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+            except OSError:
+                return CLOSED
+        return all(state(s) in (CLOSE_WAIT, CLOSED)
+                   for relay in self.relays for s in list(relay.other))
 
     @property
     def seen(self):

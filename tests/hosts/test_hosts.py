@@ -15,6 +15,7 @@ import zmq
 from zmq.utils import z85
 
 HEARTBEAT = 4
+LEASE_S = 5  # LEASE_MS of proto/grant.h
 
 
 class Hosts(HostsTest):
@@ -76,6 +77,18 @@ class Hosts(HostsTest):
         time.sleep(6)  # longer than the lease
         self.network.set(is_cut=False)
         rig.receiver.wait(waiting, timeout=30)
+
+    def test_a_dead_connection_is_noticed_within_a_third_of_the_lease(self):
+        rig = self.start()
+        rig.receiver.wait(rig.accept())
+        self.network.set(is_cut=True)
+        begun = time.monotonic()
+        wait_for(self.network.ends_have_closed, what="both ends to close")
+        took = time.monotonic() - begun
+        print(f"noticed after {took:.2f} s")
+        self.assertLess(took, LEASE_S / 3 + 0.5)
+        self.network.set(is_cut=False)
+        rig.receiver.wait(rig.accept(), timeout=30)
 
     def test_an_ingress_on_another_host_accepts_events(self):
         rig = self.cluster(far=("ingress-2",))
@@ -171,21 +184,25 @@ class Hosts(HostsTest):
         rig = self.rig()
         rig.config["cluster"] = {"keys": "keys"}
         rig.write_config()
-        public = rig.cli_text("keys", "make", "deliverer-2")[0].strip()
+        def keys(word, name):
+            done = rig.cli_text("keys", word, name)
+            return done.stdout.strip(), done.returncode
+
+        public, code = keys("make", "deliverer-2")
+        self.assertEqual(code, 0)
         self.assertRegex(public, "^[0-9a-f]{64}$")
         secret = rig.folder / "keys" / "deliverer-2.cert_secret"
         before = secret.read_text()
         self.assertEqual(secret.stat().st_mode & 0o777, 0o600)
         self.assertEqual(secret.parent.stat().st_mode & 0o777, 0o700)
         self.assertNotIn("secret-key", secret.with_suffix(".cert").read_text())
-        self.assertEqual(rig.cli_text("keys", "make", "deliverer-2")[1], 1)
+        self.assertEqual(keys("make", "deliverer-2")[1], 1)
         self.assertEqual(secret.read_text(), before)
-        self.assertEqual(rig.cli_text("keys", "show", "deliverer-2")[0].strip(),
-                         public)
+        self.assertEqual(keys("show", "deliverer-2"), (public, 0))
         self.assertEqual(rig.cli("keys", "show", "deliverer-2")[0]["public_key"],
                          public)
-        self.assertEqual(rig.cli_text("keys", "show", "deliverer-3")[1], 1)
-        self.assertEqual(rig.cli_text("keys", "make", "../x")[1], 64)
+        self.assertEqual(keys("show", "deliverer-3")[1], 1)
+        self.assertEqual(keys("make", "../x")[1], 64)
 
     def test_a_process_without_its_own_key_does_not_start(self):
         rig = self.cluster(deliverers=0)

@@ -626,11 +626,9 @@ static void errors_of_an_included_file_name_it(void **state)
 #define URL(url)       ENDPOINT("url: '" url "'")
 #define REACH(more)    ENDPOINT("url: 'http://a', " more)
 #define RELAY(x)       "outbox: [{name: a, database: " x "}]"
-#define PEERS(text) "cluster: {peers: [{" text "}]}"
-#define KEY_A \
-    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define KEY_B \
-    "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define PEERS(text)    "cluster: {peers: [{" text "}]}"
+#define KEY_A          "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define KEY_B          "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define RELAYS(x, y) \
     "outbox: [{name: a, database: " x "}, {name: b, database: " y "}]"
 #define POLICY(more) "retry_policies: [{name: p, " more "}]\n"
@@ -976,8 +974,7 @@ static const struct {
     {PEERS("name: sequencer, address: 'h:65535', key: " KEY_A),
      "uses the last port"},
     {PEERS("name: sequencer, address: 'h:1'"), "key: is missing"},
-    {PEERS("name: sequencer, address: 'h:1', key: abc"),
-     "is not a public key"},
+    {PEERS("name: sequencer, address: 'h:1', key: abc"), "is not a public key"},
     {PEERS("name: sequencer, address: 'h:1', key: " KEY_A ", keys: x"),
      "unknown key"},
     {PEERS("name: sequencer, address: 'h:1', insecure: true, key: " KEY_A),
@@ -991,8 +988,8 @@ static const struct {
     {PEERS("name: sequencer, address: 'h:1', key: " KEY_A
            "}, {name: ingress, address: 'h:2', key: " KEY_B),
      "uses a port of sequencer"},
-    {PEERS("name: sequencer, address: 'h:1', key: [" KEY_A ", " KEY_B
-           ", " KEY_B "]"),
+    {PEERS("name: sequencer, address: 'h:1', key: [" KEY_A ", " KEY_B ", " KEY_B
+           "]"),
      "two are enough"},
     {"endpoint: []", "unknown key (did you mean endpoints?)"},
     {"run_dir: /123456789/123456789/123456789/123456789/123456789/123456789/"
