@@ -41,7 +41,7 @@ static char *key_path(struct ctl *c)
     return path;
 }
 
-/* Prints a key that is CZMQ's text, in the digits of the configuration. GR_REFUSE: it is none. */
+/* Prints a key that is CZMQ's text, in the digits of the configuration. GR_REFUSE: it is not such a text. */
 static gr_rc print_key(struct ctl *c, const char *path, const char *text)
 {
     uint8_t key[KEY_BYTES];
