@@ -74,6 +74,8 @@ int run_replay(struct ctl *c);
 int run_show(struct ctl *c);
 int run_evidence(struct ctl *c);
 int run_evidence_key(struct ctl *c);
+int run_keys_make(struct ctl *c);
+int run_keys_show(struct ctl *c);
 int run_rejects(struct ctl *c);
 int run_rejects_show(struct ctl *c);
 int run_rejects_explain(struct ctl *c);

@@ -365,8 +365,9 @@ void link_in_flush(struct links *h, struct link_in *i)
     bool urgent = h->ops->urgent && h->ops->urgent(h->self, i->peer);
     struct wire_acked a = {
         .from = wire_text(mailbox_name(h->mailbox)),
-        .inbox = wire_text(urgent ? mailbox_priority_address(h->mailbox)
-                                  : mailbox_address(h->mailbox)),
+        .inbox = wire_text(urgent
+                               ? mailbox_priority_address(h->mailbox, i->inbox)
+                               : mailbox_address(h->mailbox, i->inbox)),
         .to = wire_text(i->peer),
         .n = i->n,
         .epoch = epochs_of(&i->epochs, i->n),

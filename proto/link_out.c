@@ -249,7 +249,7 @@ static void begin_batch(struct links *h, struct link_out *o,
     buf_reset(&h->messages);
     *b = (struct wire_batch){
         .from = wire_text(mailbox_name(h->mailbox)),
-        .inbox = wire_text(mailbox_priority_address(h->mailbox)),
+        .inbox = wire_text(mailbox_priority_address(h->mailbox, o->inbox)),
         .to = wire_text(o->peer),
         .prev_epoch = epochs_of(&o->epochs, o->sent),
         .first = o->sent + 1,
@@ -380,7 +380,7 @@ static gr_rc send_epochs(struct links *h, struct link_out *o)
 {
     struct wire_epochs r = {
         .from = wire_text(mailbox_name(h->mailbox)),
-        .inbox = wire_text(mailbox_priority_address(h->mailbox)),
+        .inbox = wire_text(mailbox_priority_address(h->mailbox, o->inbox)),
         .to = wire_text(o->peer),
         .next = o->next,
         .floor = o->epochs_cursor == 0 && o->fresh_floor > o->floor

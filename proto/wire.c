@@ -269,6 +269,18 @@ bool wire_is_unknown_version(struct wire_head *out, struct bytes in)
     return wire_known_version((int)kind) != version;
 }
 
+bool wire_sender(struct bytes frame, struct bytes *from, struct bytes *inbox)
+{
+    struct cursor c = {frame.p, (const uint8_t *)frame.p + frame.n, false};
+
+    take_array(&c);
+    take_u64(&c);
+    take_u64(&c);
+    *from = take_str(&c);
+    *inbox = take_str(&c);
+    return !c.bad;
+}
+
 /* ---- small helpers ---- */
 
 struct bytes wire_text(const char *s)

@@ -60,6 +60,8 @@ struct wire_head {
 /* Whether another version of Grapnel wrote it: its kind is unknown here, or this version
  * of the kind is. false: it is of this version, or it is not a frame. */
 bool wire_is_unknown_version(struct wire_head *out, struct bytes in);
+/* What each frame begins with, of any kind and version. false: it does not. */
+bool wire_sender(struct bytes frame, struct bytes *from, struct bytes *inbox);
 /* The version of this kind that this program knows; 0: it does not know the kind. */
 uint64_t wire_known_version(int kind);
 

@@ -1332,4 +1332,32 @@ const struct command ctl_commands[] = {
                      "commas between"}},
         .run = run_restore,
     },
+    {
+        .name = "keys make",
+        .args = "NAME",
+        .min = 1,
+        .max = 1,
+        .summary = "make the key pair of a process that has peers on other "
+                   "hosts",
+        .help = "NAME is the name of the process, such as deliverer-2. Writes "
+                "NAME.cert_secret and NAME.cert\n(mode 0600) in the folder "
+                "`cluster.keys`, and prints the public key for `cluster.peers` "
+                "of\nevery host. Files that exist are not overwritten (exit "
+                "1). Make each key on the host of its\nprocess, as the user "
+                "that runs it.",
+        .examples = "  grapnel keys make deliverer-2\n",
+        .options = {{"--keys", "DIR", "the folder of keys (cluster.keys)"}},
+        .run = run_keys_make,
+    },
+    {
+        .name = "keys show",
+        .args = "NAME",
+        .min = 1,
+        .max = 1,
+        .summary = "print the public key of a process",
+        .help = "",
+        .examples = "  grapnel keys show deliverer-2\n",
+        .options = {{"--keys", "DIR", "the folder of keys (cluster.keys)"}},
+        .run = run_keys_show,
+    },
     {0}};

@@ -149,12 +149,10 @@ static void send_heartbeat(struct deliverer *d, int64_t now)
 {
     char to[INBOX_MAX_BYTES + 1];
     struct buf unconfigured, frame;
-    struct wire_heartbeat b = {
-        .from = wire_text(d->daemon.name),
-        .inbox = wire_text(mailbox_address(d->daemon.mailbox)),
-        .store = d->store.id,
-        .epoch = d->daemon.epoch,
-        .stamp_ms = now};
+    struct wire_heartbeat b = {.from = wire_text(d->daemon.name),
+                               .store = d->store.id,
+                               .epoch = d->daemon.epoch,
+                               .stamp_ms = now};
 
     buf_init(&unconfigured, UNCONFIGURED_MAX * 8);
     buf_init(&frame, HEARTBEAT_MAX_BYTES);
@@ -168,13 +166,14 @@ static void send_heartbeat(struct deliverer *d, int64_t now)
         }
     b.unconfigured = (struct bytes){unconfigured.data ? unconfigured.data : "",
                                     unconfigured.len};
-    wire_put_heartbeat(&frame, &b);
     /* To the address that the sequencer named, while the lease holds; else to the inbox
      * made of its name, which it always reads. */
     if (lease_may_begin(d) && *d->lease.inbox)
         memcpy(to, d->lease.inbox, sizeof d->lease.inbox);
     else
         mailbox_address_of(d->daemon.mailbox, SEQUENCER, to);
+    b.inbox = wire_text(mailbox_address(d->daemon.mailbox, to));
+    wire_put_heartbeat(&frame, &b);
     /* If the pipe is full, the heartbeat is lost, and the next one replaces it. */
     if (mailbox_send(d->daemon.mailbox, to,
                      (struct bytes){frame.data, frame.len}) != GR_OK)

@@ -73,13 +73,13 @@ static void send_taken(struct deliverer *d, struct grant *g)
     char to[INBOX_MAX_BYTES + 1];
     struct buf frame;
 
-    buf_init(&frame, TAKEN_MAX_BYTES);
-    wire_put_taken(&frame,
-                   &(struct wire_taken){
-                       .from = wire_text(d->daemon.name),
-                       .inbox = wire_text(mailbox_address(d->daemon.mailbox)),
-                       .grant = g->id});
     mailbox_address_of(d->daemon.mailbox, SEQUENCER, to);
+    buf_init(&frame, TAKEN_MAX_BYTES);
+    wire_put_taken(
+        &frame, &(struct wire_taken){
+                    .from = wire_text(d->daemon.name),
+                    .inbox = wire_text(mailbox_address(d->daemon.mailbox, to)),
+                    .grant = g->id});
     if (mailbox_send(d->daemon.mailbox, to,
                      (struct bytes){frame.data, frame.len}) == GR_OK) {
         g->endpoint.reported_ms = d->daemon.loop.mono_ms;

@@ -34,7 +34,7 @@ void watermark_flush(struct archive *a)
     struct watermark *w = &a->watermark;
     struct wire_watermark s = {
         .from = wire_text(a->daemon->name),
-        .inbox = wire_text(mailbox_address(a->daemon->mailbox)),
+        .inbox = wire_text(mailbox_address(a->daemon->mailbox, w->inbox)),
         .epoch = w->epoch,
         .stamp_ms = w->stamp_ms,
         .next = w->next};

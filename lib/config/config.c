@@ -112,6 +112,7 @@ static const struct conf_key root_keys_all[] = {
     SECTION("audit", &settings_audit_section,
             "the record of every change, and its hash chain",
             .flags = CONF_OPTIONAL),
+    SECTION("cluster", &settings_cluster_section, "processes on several hosts"),
     SECTION("telemetry", &settings_telemetry_section,
             "the export of traces and metrics to OpenTelemetry"),
     SECTION("tenants", &settings_tenants_section,
@@ -156,6 +157,7 @@ static const struct conf_section included_section = {
             {"metrics", MAIN_ONLY},
             {"console", MAIN_ONLY},
             {"audit", MAIN_ONLY},
+            {"cluster", MAIN_ONLY},
             {"include", MAIN_ONLY},
             {0},
         },
@@ -431,15 +433,11 @@ void settings_free(struct settings *s)
 static const struct {
     const char *path, *kind;
 } start_keys[] = {
-    {"state_dir", NULL},
-    {"run_dir", NULL},
-    {"metrics.interval", NULL},
-    {"metrics.publish", "console"},
-    {"console.listen", "console"},
-    {"audit.key", NULL},
-    {"audit.old_keys", NULL},
-    {"ingress.listen", "ingress"},
-    {"ingress.max_connections", "ingress"},
+    {"state_dir", NULL},           {"run_dir", NULL},
+    {"metrics.interval", NULL},    {"metrics.publish", "console"},
+    {"console.listen", "console"}, {"cluster.keys", NULL},
+    {"audit.key", NULL},           {"audit.old_keys", NULL},
+    {"ingress.listen", "ingress"}, {"ingress.max_connections", "ingress"},
 };
 
 /* false: a change of this key does not affect such a process. */
@@ -513,6 +511,7 @@ void settings_keep_start_values(struct settings *running,
                   &fresh->console.tls.certificate);
         swap_text(&running->console.tls.key, &fresh->console.tls.key);
     }
+    swap_text(&running->cluster.keys, &fresh->cluster.keys);
     swap_text(&running->audit.key, &fresh->audit.key);
     swap_list(&running->audit.old_keys, &fresh->audit.old_keys);
     swap_text(&running->ingress.host, &fresh->ingress.host);

@@ -38,6 +38,9 @@ void settings_compare(const struct settings *running,
 void settings_keep_start_values(struct settings *running,
                                 struct settings *fresh);
 
+/* What is wrong with the name of a process of `cluster.peers`: a static sentence, or NULL. */
+const char *settings_wrong_peer_name(const char *text);
+
 /* The word in the file, such as "hmac-sha256". */
 const char *settings_scheme_name(enum scheme scheme);
 /* Appends the outcomes as the file names them: "network, 408, 5xx". */

@@ -1,6 +1,7 @@
 /* settings_addresses: URLs, addresses to listen at, and networks. */
 #include "settings_types.h"
 #include <arpa/inet.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define HOST_LETTERS                       \
@@ -130,6 +131,28 @@ const char *wrong_host_name(const char *text)
         return "is not a host name such as metrics.example.com (without scheme "
                "and port)";
     return NULL;
+}
+
+const char *wrong_peer_address(const char *text)
+{
+    static const char wrong[] = "is not host:port, such as 10.0.0.2:7470, "
+                                "[fd00::2]:7470 or sequencer.internal:7470";
+    const char *colon = strrchr(text, ':');
+    size_t n = colon ? (size_t)(colon - text) : 0;
+    char *host;
+    bool named;
+
+    if (!n || !is_port(colon + 1))
+        return wrong;
+    if (strcmp(colon + 1, "65535") == 0)
+        return "uses the last port, and the next one is needed, too: choose a "
+               "lower one";
+    if (n > 2 && text[0] == '[' && text[n - 1] == ']')
+        return is_ipv6(text + 1, n - 2) ? NULL : wrong;
+    host = gr_strndup(text, n);
+    named = !wrong_host_name(host);
+    free(host);
+    return named ? NULL : wrong;
 }
 
 static const char *wrong_url_letters(const char *text)

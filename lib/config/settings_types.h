@@ -140,6 +140,11 @@ extern const char
 /* A section's check: `target` is a struct tls with a certificate and its key, or neither. */
 void settings_check_tls(const struct conf_value *v, void *target);
 
+/* settings_cluster.c */
+extern const struct conf_section settings_cluster_section;
+/* Addresses and keys that two peers have. */
+void settings_check_cluster(struct conf *c, const struct settings *s);
+
 /* settings_policies.c */
 extern const struct conf_section settings_policy_section;
 extern const char *const settings_backoff_words[]; /* enum backoff_kind */
@@ -183,8 +188,9 @@ const char *wrong_url(const char *text);
 const char *wrong_public_url(const char *text);
 const char *wrong_url_template(const char *text);
 const char *wrong_publish(const char *text);
-const char *wrong_origin(const char *text);    /* as browsers write it */
-const char *wrong_host_name(const char *text); /* without a port */
+const char *wrong_origin(const char *text);       /* as browsers write it */
+const char *wrong_host_name(const char *text);    /* without a port */
+const char *wrong_peer_address(const char *text); /* with one */
 
 /* settings_endpoints.c */
 const char *wrong_header_token(const char *text);

@@ -248,6 +248,8 @@ static bool take_over(struct daemon *d, struct fresh *f)
         return false;
     }
     settings_keep_start_values(old, f->settings);
+    cluster_reload(d->cluster, f->settings);
+    mailbox_rejoin(d->mailbox);
     if (d->plan->reload)
         d->plan->reload(d->plan->self, f->settings);
     d->settings = f->settings;
@@ -498,6 +500,7 @@ static int work(void *self)
     bool more;
 
     metrics_begin(d->metrics);
+    cluster_work(d->cluster);
     if (d->plan->begin)
         d->plan->begin(d->plan->self);
     more = take_frames(d);
@@ -676,6 +679,17 @@ static void begin_as_copy(struct daemon *d)
             db_path(d->db));
 }
 
+static void watch_inboxes(struct daemon *d)
+{
+    zsock_t *inboxes[MAILBOX_SOCKETS];
+    int n = mailbox_sockets(d->mailbox, inboxes);
+
+    for (int i = 0; i < n; i++)
+        loop_watch_socket(&d->loop, inboxes[i]);
+    if (d->cluster)
+        loop_watch_socket(&d->loop, cluster_socket(d->cluster));
+}
+
 void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
                   char **argv)
 {
@@ -709,9 +723,11 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     d->commit_us = -1;
     open_db(d);
     retention_open(&d->retention, d->db, d->started_ms);
+    d->cluster = cluster_open(d->settings, d->name);
     d->mailbox = mailbox_open(d->settings->run_dir, d->name);
     if (plan->priority_inbox)
         mailbox_open_priority(d->mailbox);
+    mailbox_join(d->mailbox, d->cluster);
     d->links = links_open(d->db, d->mailbox, plan->links, d->epoch, plan->self);
     d->control = control_open(d->settings->run_dir, d->name);
     audit_keys_load(&d->audit_keys, d->settings);
@@ -741,9 +757,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     d->loop.undo = undo;
     d->loop.reload = on_hup;
     d->loop.more_items = full_peers;
-    loop_watch_socket(&d->loop, mailbox_socket(d->mailbox));
-    if (plan->priority_inbox)
-        loop_watch_socket(&d->loop, mailbox_priority_socket(d->mailbox));
+    watch_inboxes(d);
     loop_watch_socket(&d->loop, control_socket(d->control));
     open_plan(d);
     if (db_copied_ms(d->db))
@@ -784,6 +798,7 @@ int daemon_run(struct daemon *d)
     erasures_close(d->erasures);
     links_close(d->links);
     mailbox_close(d->mailbox);
+    cluster_close(d->cluster);
     take_sockets_away(d);
     db_close(d->db);
     settings_free(d->settings);

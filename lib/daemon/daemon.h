@@ -86,6 +86,7 @@ struct daemon {
     char name[NAME_MAX_BYTES + 1];
     char *config_path;
     struct db *db;
+    struct cluster *cluster; /* NULL: all peers are on this host */
     struct mailbox *mailbox;
     struct links *links;
     struct control *control;

@@ -272,6 +272,13 @@ enum { RELAYS_MAX = 8 };
 enum relay_kind { RELAY_POSTGRES, RELAY_SQLITE, RELAY_MARIADB };
 enum relay_kind relay_kind(const struct relay *r);
 
+/* A process that others reach over the network. */
+struct cluster_peer {
+    char *name;
+    char *address;           /* host:port; it has the next port, too */
+    struct string_list keys; /* public, 64 digits; it is reached by the first */
+};
+
 enum { AUDIT_KEY_MIN_BYTES = 32 };
 
 enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_CRITICAL };
@@ -381,6 +388,11 @@ struct settings {
         char *key; /* NULL: the file state_dir/audit.key */
         struct string_list old_keys, notify;
     } audit;
+    struct {                        /* processes on several hosts */
+        char *keys;                 /* the folder of secret keys */
+        struct cluster_peer *peers; /* none: all are on one host */
+        size_t peer_count;
+    } cluster;
     struct alert_rule *alerts; /* the built-in ones too */
     size_t alert_count;
     struct notifier *notifiers;

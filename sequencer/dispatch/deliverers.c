@@ -44,6 +44,18 @@ bool deliverer_is_here(const struct sequencer *q,
            q->d.loop.awake_ms - d->heartbeat_ms < grant_lease_ms();
 }
 
+static bool is_elsewhere(struct bytes inbox)
+{
+    const size_t scheme = strlen(PEER_SCHEME);
+
+    return inbox.n >= scheme && memcmp(inbox.p, PEER_SCHEME, scheme) == 0;
+}
+
+bool deliverer_is_elsewhere(const struct deliverer_peer *d)
+{
+    return is_elsewhere(wire_text(d->inbox));
+}
+
 void deliverers_load(struct sequencer *q)
 {
     for (size_t i = 0; i < q->deliverer_count; i++) {
@@ -91,6 +103,28 @@ static void judge_health(struct sequencer *q, struct deliverer_peer *d,
     }
 }
 
+/* On one host the lock of state_dir shows that the former process of this name has ended. On
+ * another it may run on, with a copy of this one's key: its grants end by its silence. */
+static bool is_second(struct sequencer *q, struct deliverer_peer *d,
+                      const struct wire_heartbeat *b)
+{
+    if (!is_elsewhere(b->inbox))
+        return false;
+    for (size_t i = 0; i < q->lists[ENDPOINTS_GRANTED].count; i++)
+        if (endpoint_listed(q, ENDPOINTS_GRANTED, i)->owner == d) {
+            if (!d->second)
+                log_warn(NULL,
+                         "a deliverer has another database than the one that "
+                         "has grants under its name; it gets none before "
+                         "those have ended",
+                         LS("deliverer", d->name));
+            d->second = true;
+            return true;
+        }
+    d->second = false;
+    return false;
+}
+
 void deliverers_heartbeat(struct sequencer *q, const struct wire_heartbeat *b)
 {
     char name[NAME_MAX_BYTES + 1];
@@ -103,6 +137,8 @@ void deliverers_heartbeat(struct sequencer *q, const struct wire_heartbeat *b)
     wire_copy(name, sizeof name, b->from);
     d = deliverer_find_or_add(q, name);
     if (d->store != b->store) {
+        if (is_second(q, d, b))
+            return;
         if (d->store) /* the tasks of its grants are lost */
             grants_end_all(q, d, "new_database");
         d->store = b->store;
@@ -156,7 +192,7 @@ static void send_heartbeat_ack(struct sequencer *q, struct deliverer_peer *d)
 {
     struct wire_heartbeat_ack p = {
         .from = wire_text(q->d.name),
-        .inbox = wire_text(mailbox_priority_address(q->d.mailbox)),
+        .inbox = wire_text(mailbox_priority_address(q->d.mailbox, d->inbox)),
         .epoch = d->epoch,
         .stamp_ms = d->stamp_ms};
     struct buf b;
@@ -174,7 +210,7 @@ static gr_rc send_granted(struct sequencer *q, const struct deliverer_peer *d,
 {
     struct wire_granted g = {
         .from = wire_text(q->d.name),
-        .inbox = wire_text(mailbox_priority_address(q->d.mailbox)),
+        .inbox = wire_text(mailbox_priority_address(q->d.mailbox, d->inbox)),
         .epoch = d->epoch,
         .stamp_ms = d->stamp_ms,
         .grant = e->grant,
@@ -197,7 +233,7 @@ static void send_revoked(struct sequencer *q, struct deliverer_peer *d,
 {
     struct wire_revoked v = {
         .from = wire_text(q->d.name),
-        .inbox = wire_text(mailbox_priority_address(q->d.mailbox)),
+        .inbox = wire_text(mailbox_priority_address(q->d.mailbox, d->inbox)),
         .grant = grant};
     struct buf b;
 

@@ -26,6 +26,7 @@ struct deliverer_peer {
     /* in this epoch it released grants by itself: grant it nothing */
     uint64_t leaving_epoch;
     bool heartbeat_ack_pending;
+    bool second;            /* another database under its name was refused */
     uint64_t *unconfigured; /* grants of which it needs the configuration */
     size_t unconfigured_count;
     int64_t in_window; /* its tasks, without scheduled retries */
@@ -43,6 +44,8 @@ struct deliverer_peer *deliverer_find_or_add(struct sequencer *q,
 /* It sends heartbeats within its lease, and is not leaving. */
 bool deliverer_is_here(const struct sequencer *q,
                        const struct deliverer_peer *d);
+/* It is on another host. */
+bool deliverer_is_elsewhere(const struct deliverer_peer *d);
 /* Read from disk which database each deliverer has. */
 void deliverers_load(struct sequencer *q);
 void deliverers_close(struct sequencer *q);

@@ -161,6 +161,15 @@ static int64_t digest_of(const struct sequencer *q, const struct endpoint *e)
     return (int64_t)(digest & INT64_MAX);
 }
 
+/* Consumers of pull endpoints take from their deliverer's control socket, which only processes of
+ * its host reach. */
+static bool reaches_consumers(const struct endpoint *e,
+                              const struct deliverer_peer *d)
+{
+    return !e->settings || e->settings->transport != TRANSPORT_PULL ||
+           !deliverer_is_elsewhere(d);
+}
+
 /* Rendezvous hashing over the present owner and the deliverers that have sent heartbeats for at
  * least `healthy_ms`, so that a short silence does not move endpoints away and back. */
 static struct deliverer_peer *
@@ -172,7 +181,7 @@ best_owner(struct sequencer *q, const struct endpoint *e, int64_t healthy_ms)
     for (size_t i = 0; i < q->deliverer_count; i++) {
         struct deliverer_peer *d = q->deliverers[i];
 
-        if (!deliverer_is_here(q, d))
+        if (!deliverer_is_here(q, d) || !reaches_consumers(e, d))
             continue;
         if (d != e->owner && q->d.loop.awake_ms - d->healthy_ms < healthy_ms)
             continue;

@@ -230,21 +230,22 @@ static void send_requests(struct watermarks *w)
 {
     struct sequencer *q = w->q;
     struct wire_watermark_request s = {
-        .from = wire_text(q->d.name),
-        .inbox = wire_text(mailbox_address(q->d.mailbox)),
-        .epoch = q->d.epoch,
-        .stamp_ms = w->time};
+        .from = wire_text(q->d.name), .epoch = q->d.epoch, .stamp_ms = w->time};
     struct link_state link;
     struct buf frame;
 
     buf_init(&frame, 1024);
-    wire_put_watermark_request(&frame, &s);
-    for (int at = 0; links_each(q->d.links, &at, &link);)
-        if (!link.out && *link.inbox && find(w, link.peer) &&
-            mailbox_send(q->d.mailbox, link.inbox,
+    for (int at = 0; links_each(q->d.links, &at, &link);) {
+        if (link.out || !*link.inbox || !find(w, link.peer))
+            continue;
+        s.inbox = wire_text(mailbox_address(q->d.mailbox, link.inbox));
+        buf_reset(&frame);
+        wire_put_watermark_request(&frame, &s);
+        if (mailbox_send(q->d.mailbox, link.inbox,
                          (struct bytes){frame.data, frame.len}) != GR_OK)
             log_debug(NULL, "a watermark request could not be sent",
                       LS("ingress", link.peer));
+    }
     buf_fini(&frame);
     w->requested = w->time;
     w->requested_ms = q->d.loop.mono_ms;

@@ -127,8 +127,9 @@ const char *mailbox_name(const struct mailbox *m)
     return m->name;
 }
 
-const char *mailbox_address(const struct mailbox *m)
+const char *mailbox_address(const struct mailbox *m, const char *to)
 {
+    (void)to;
     return m->address;
 }
 
@@ -143,15 +144,10 @@ void mailbox_open_priority(struct mailbox *m)
     (void)m;
 }
 
-const char *mailbox_priority_address(const struct mailbox *m)
+const char *mailbox_priority_address(const struct mailbox *m, const char *to)
 {
+    (void)to;
     return m->address;
-}
-
-zsock_t *mailbox_priority_socket(struct mailbox *m)
-{
-    (void)m;
-    return NULL;
 }
 
 void mailbox_address_of(const struct mailbox *m, const char *peer, char *out)

@@ -33,7 +33,7 @@ static struct wire_batch good_batch(struct pair *p)
 {
     return (struct wire_batch){
         .from = wire_text("a"),
-        .inbox = wire_text(mailbox_address(p->a.mailbox)),
+        .inbox = wire_text(mailbox_address(p->a.mailbox, "")),
         .to = wire_text("b"),
         .epoch = 5,
         .first = 1};
@@ -127,7 +127,7 @@ an_acknowledgement_of_what_was_never_sent_moves_nothing(void **state)
 
     pair_start(p);
     end_write(&p->a, "b", SMALL, 10);
-    a.inbox = wire_text(mailbox_address(p->b.mailbox));
+    a.inbox = wire_text(mailbox_address(p->b.mailbox, ""));
     a.n = a.taken = 7;
     a.epoch = a.taken_epoch = 12345;
     buf_init(&out, 10000);

@@ -283,7 +283,7 @@ static void old_acknowledgements_do_not_rewind(void **state)
     old.epoch = old.taken_epoch = (uint64_t)end_number(
         &p->b, "SELECT epoch FROM link_in_epochs");
     end_restart(&p->b);
-    old.inbox = wire_text(mailbox_address(p->b.mailbox));
+    old.inbox = wire_text(mailbox_address(p->b.mailbox, ""));
     end_write(&p->a, "b", SMALL, 20);
     run_through(&p->a, &p->b);
     for (int i = 0; i < 5; i++) {
@@ -314,7 +314,7 @@ static void an_old_disagreement_is_not_believed(void **state)
     pair_start(p);
     end_write(&p->a, "b", SMALL, 40);
     run_through(&p->a, &p->b);
-    old.inbox = wire_text(mailbox_address(p->b.mailbox));
+    old.inbox = wire_text(mailbox_address(p->b.mailbox, ""));
     old.n = old.taken = 60;
     old.epoch = old.taken_epoch = 77;
     for (int i = 0; i < 5; i++) {

@@ -626,6 +626,9 @@ static void errors_of_an_included_file_name_it(void **state)
 #define URL(url)       ENDPOINT("url: '" url "'")
 #define REACH(more)    ENDPOINT("url: 'http://a', " more)
 #define RELAY(x)       "outbox: [{name: a, database: " x "}]"
+#define PEERS(text)    "cluster: {peers: [{" text "}]}"
+#define KEY_A          "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define KEY_B          "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define RELAYS(x, y) \
     "outbox: [{name: a, database: " x "}, {name: b, database: " y "}]"
 #define POLICY(more) "retry_policies: [{name: p, " more "}]\n"
@@ -960,6 +963,34 @@ static const struct {
      "is the status of `new` and of `retrying`"},
     {RELAY("sqlite:///app.db, statuses: {failed: SUCCESS}"),
      "is the status of `delivered` and of `failed`"},
+    {PEERS("name: billing, address: 'h:1', key: " KEY_A),
+     "is not the name of a sequencer, a deliverer or an ingress"},
+    {PEERS("name: deliverer2, address: 'h:1', key: " KEY_A),
+     "is not the name of a sequencer"},
+    {PEERS("name: sequencer, address: 'h', key: " KEY_A),
+     "address: is not host:port"},
+    {PEERS("name: sequencer, address: 'tcp://h:1', key: " KEY_A),
+     "is not host:port"},
+    {PEERS("name: sequencer, address: 'h:65535', key: " KEY_A),
+     "uses the last port"},
+    {PEERS("name: sequencer, address: 'h:1'"), "key: is missing"},
+    {PEERS("name: sequencer, address: 'h:1', key: abc"), "is not a public key"},
+    {PEERS("name: sequencer, address: 'h:1', key: " KEY_A ", keys: x"),
+     "unknown key"},
+    {PEERS("name: sequencer, address: 'h:1', insecure: true, key: " KEY_A),
+     "unknown key"},
+    {PEERS("name: sequencer, address: 'h:1', key: " KEY_A
+           "}, {name: sequencer, address: 'i:1', key: " KEY_B),
+     "another peer has this name"},
+    {PEERS("name: sequencer, address: 'h:1', key: " KEY_A
+           "}, {name: ingress, address: 'i:1', key: " KEY_A),
+     "sequencer has this key, too"},
+    {PEERS("name: sequencer, address: 'h:1', key: " KEY_A
+           "}, {name: ingress, address: 'h:2', key: " KEY_B),
+     "uses a port of sequencer"},
+    {PEERS("name: sequencer, address: 'h:1', key: [" KEY_A ", " KEY_B ", " KEY_B
+           "]"),
+     "two are enough"},
     {"endpoint: []", "unknown key (did you mean endpoints?)"},
     {"run_dir: /123456789/123456789/123456789/123456789/123456789/123456789/"
      "123456789/123456789x",
@@ -976,6 +1007,9 @@ static void impossible_settings_are_errors(void **state)
 static void possible_settings_are_accepted(void **state)
 {
     static const char *const good[] = {
+        PEERS("name: sequencer, address: '[fd00::1]:7470', key: " KEY_A
+              "}, {name: deliverer-2, address: 'b.internal:7470', key: "
+              "[" KEY_B "]"),
         URL("https://a.example.com:8443/x?y=%20z&t=1@2"),
         URL("HTTP://[::1]:80"),
         URL("http://a_b.example?x"),

@@ -1,0 +1,135 @@
+/* settings_cluster: the section `cluster`: the processes that speak to each other over the network, their addresses
+ * and public keys. */
+#include "bounds.h"
+#include "config.h"
+#include "settings_types.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_DIGITS = 64 }; /* of a public key */
+
+static const char *wrong_public_key(const char *text)
+{
+    size_t n = strlen(text);
+
+    if (n != KEY_DIGITS || strspn(text, "0123456789abcdef") != n)
+        return "is not a public key: copy the 64 digits that `grapnel keys "
+               "show NAME` prints";
+    return NULL;
+}
+
+/* Processes of the other kinds run on the sequencer's host. */
+static const char *const kinds[] = {"sequencer", "deliverer", "ingress"};
+
+const char *settings_wrong_peer_name(const char *text)
+{
+    const char *wrong = wrong_name(text);
+
+    for (size_t i = 0; !wrong && i < COUNT_OF(kinds); i++) {
+        size_t n = strlen(kinds[i]);
+
+        if (strncmp(text, kinds[i], n) == 0 && (!text[n] || text[n] == '-'))
+            return NULL;
+    }
+    return wrong ? wrong
+                 : "is not the name of a sequencer, a deliverer or an ingress, "
+                   "such as deliverer-2; processes of other kinds run on the "
+                   "sequencer's host";
+}
+
+static const struct conf_key peer_keys[] = {
+    KEY(string, cluster_peer, name, "name", NULL,
+        "the name of the process (`--name`)", .check = settings_wrong_peer_name,
+        .flags = CONF_REQUIRED, .form = "name"),
+    KEY(string, cluster_peer, address, "address", NULL,
+        "where the others reach it. It binds this port and the next one. A "
+        "process whose address has a host name binds all addresses of its host",
+        .check = wrong_peer_address, .flags = CONF_REQUIRED,
+        .form = "host:port"),
+    KEY(strings, cluster_peer, keys, "key", NULL,
+        "its public key, which `grapnel keys show NAME` prints. During a "
+        "rotation there may be two: each is accepted from it, and it is "
+        "reached by the first",
+        .check = wrong_public_key, .flags = CONF_REQUIRED | CONF_FILLED,
+        .form = "public key, or list of two"),
+    {0},
+};
+
+static void check_peer(const struct conf_value *v, void *target)
+{
+    const struct cluster_peer *peer = target;
+
+    if (peer->keys.count > 2)
+        conf_error_key(v, "key",
+                       "has %zu keys; two are enough for a rotation: remove "
+                       "those that are no longer used",
+                       peer->keys.count);
+}
+
+static const struct conf_section peer_section = {
+    .name = "peer",
+    .size = sizeof(struct cluster_peer),
+    .check = check_peer,
+    .keys = peer_keys,
+};
+
+static const struct conf_key cluster_keys[] = {
+    KEY(path, settings, cluster.keys, "keys", "keys",
+        "the folder with the secret key of each process of this host that "
+        "`peers` names, which `grapnel keys make NAME` writes"),
+    LIST(settings, cluster.peers, cluster.peer_count, "peers", &peer_section,
+         "the processes that speak to each other over the network, the same "
+         "list on each host"),
+    {0},
+};
+
+const struct conf_section settings_cluster_section = {
+    .name = "cluster",
+    .help = "Processes on several hosts ([CLUSTER](CLUSTER.md)). Without "
+            "peers, all processes are on one host. "
+            "Everything between hosts is encrypted, and a key that is not in "
+            "the list is refused.",
+    .keys = cluster_keys,
+};
+
+/* Two of these in one port each: the inbox and the priority inbox. */
+static bool overlap(const char *a, const char *b)
+{
+    const char *x = strrchr(a, ':'), *y = strrchr(b, ':');
+    long apart = strtol(x + 1, NULL, 10) - strtol(y + 1, NULL, 10);
+
+    return x - a == y - b && strncmp(a, b, (size_t)(x - a)) == 0 &&
+           apart >= -1 && apart <= 1;
+}
+
+static const char *shared_key(const struct cluster_peer *a,
+                              const struct cluster_peer *b)
+{
+    for (size_t i = 0; i < a->keys.count; i++)
+        if (string_list_has(&b->keys, a->keys.items[i]))
+            return a->keys.items[i];
+    return NULL;
+}
+
+void settings_check_cluster(struct conf *c, const struct settings *s)
+{
+    const struct cluster_peer *peers = s->cluster.peers;
+
+    for (size_t i = 1; i < s->cluster.peer_count; i++)
+        for (size_t k = 0; k < i; k++) {
+            if (!peers[i].name || !peers[k].name || !peers[i].address ||
+                !peers[k].address)
+                continue; /* reported already */
+            if (overlap(peers[i].address, peers[k].address))
+                conf_error_at(c, peers[i].address,
+                              "%s uses a port of %s (%s): a process has two "
+                              "ports, its own and the next one",
+                              peers[i].address, peers[k].name,
+                              peers[k].address);
+            if (shared_key(&peers[i], &peers[k]))
+                conf_error_at(c, shared_key(&peers[i], &peers[k]),
+                              "%s has this key, too: each process needs its "
+                              "own (`grapnel keys make %s`)",
+                              peers[k].name, peers[i].name);
+        }
+}

@@ -1,0 +1,483 @@
+/* cluster: keys and addresses of the processes on other hosts, the handler that admits their connections, and the
+ * options of the sockets between hosts. */
+#include "cluster.h"
+#include "bounds.h"
+#include "clock.h"
+#include "grant.h"
+#include "log.h"
+#include "sha256.h"
+#include "wire.h"
+#include <czmq.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    KEY_BYTES = 32,
+    KEY_TEXT_BYTES = 40, /* in Z85 */
+    KEYS_MAX = 2,
+    ROUTE_MAX_BYTES = 400,
+    HANDSHAKE_MS = 3000, /* a stranger's connection lasts no longer */
+    RECONNECT_MS = 100,  /* the first wait, doubled up to … */
+    RECONNECT_MAX_MS = 2000,
+    STRANGERS_AT_ONCE = 64, /* handshakes answered in a turn */
+    REFUSED_LOG_MS = 10000,
+    COMMAND_MAX_BYTES = 1024, /* what a socket that only sends may receive */
+};
+
+#define ZAP_DOMAIN "grapnel"
+
+struct remote {
+    char name[NAME_MAX_BYTES + 1];
+    char *address;
+    char keys[KEYS_MAX][KEY_TEXT_BYTES + 1]; /* "" at the end */
+    bool here;                               /* on our host */
+};
+
+struct cluster {
+    char name[NAME_MAX_BYTES + 1];
+    char *address; /* ours */
+    zcert_t *own;
+    zsock_t *zap;
+    zcertstore_t *allowed; /* the name of each is its meta "name" */
+    struct remote *peers;
+    size_t count;
+    int64_t refused, logged, logged_ms;
+};
+
+/* ---- the configuration ---- */
+
+static size_t host_bytes(const char *address)
+{
+    return (size_t)(strrchr(address, ':') - address);
+}
+
+static bool same_host(const char *a, const char *b)
+{
+    return host_bytes(a) == host_bytes(b) && strncmp(a, b, host_bytes(a)) == 0;
+}
+
+static void forget_peers(struct cluster *c)
+{
+    for (size_t i = 0; i < c->count; i++)
+        free(c->peers[i].address);
+    free(c->peers);
+    zcertstore_destroy(&c->allowed);
+    c->peers = NULL;
+    c->count = 0;
+}
+
+static void allow(struct cluster *c, const char *name, const char *key)
+{
+    uint8_t public[KEY_BYTES], secret[KEY_BYTES] = {0};
+    zcert_t *cert;
+
+    if (!zmq_z85_decode(public, key))
+        return;
+    cert = zcert_new_from(public, secret);
+    zcert_set_meta(cert, "name", "%s", name);
+    zcertstore_insert(c->allowed, &cert);
+}
+
+/* CZMQ's form of a key. */
+static void read_digits(const char *digits, char out[KEY_TEXT_BYTES + 1])
+{
+    uint8_t key[KEY_BYTES];
+
+    for (size_t i = 0; i < KEY_BYTES; i++)
+        key[i] = (uint8_t)(hex_digit(digits[2 * i]) << 4 |
+                           hex_digit(digits[2 * i + 1]));
+    zmq_z85_encode(out, key, KEY_BYTES);
+}
+
+static bool has_key(const struct cluster_peer *peer, const zcert_t *cert)
+{
+    char text[KEY_TEXT_BYTES + 1];
+
+    for (size_t i = 0; i < peer->keys.count; i++) {
+        read_digits(peer->keys.items[i], text);
+        if (strcmp(text, zcert_public_txt((zcert_t *)(uintptr_t)cert)) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void add_peer(struct cluster *c, const struct cluster_peer *from)
+{
+    struct remote *r = &c->peers[c->count++];
+
+    *r = (struct remote){.address = gr_strdup(from->address),
+                         .here = same_host(from->address, c->address)};
+    wire_copy(r->name, sizeof r->name, wire_text(from->name));
+    for (size_t k = 0; k < from->keys.count && k < KEYS_MAX; k++) {
+        read_digits(from->keys.items[k], r->keys[k]);
+        if (!r->here)
+            allow(c, r->name, r->keys[k]);
+    }
+}
+
+static void take_peers(struct cluster *c, const struct settings *s)
+{
+    forget_peers(c);
+    c->allowed = zcertstore_new(NULL);
+    c->peers = gr_alloc(s->cluster.peer_count * sizeof *c->peers);
+    for (size_t i = 0; i < s->cluster.peer_count; i++)
+        if (strcmp(s->cluster.peers[i].name, c->name) != 0)
+            add_peer(c, &s->cluster.peers[i]);
+}
+
+static const struct remote *find(const struct cluster *c, const char *name)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (strcmp(c->peers[i].name, name) == 0)
+            return &c->peers[i];
+    return NULL;
+}
+
+static const struct cluster_peer *find_own(const struct settings *s,
+                                           const char *name)
+{
+    for (size_t i = 0; i < s->cluster.peer_count; i++)
+        if (strcmp(s->cluster.peers[i].name, name) == 0)
+            return &s->cluster.peers[i];
+    return NULL;
+}
+
+/* ---- our key ---- */
+
+static zcert_t *load_key(const struct settings *s,
+                         const struct cluster_peer *own)
+{
+    char *path = gr_printf("%s/%s.cert", s->cluster.keys, own->name),
+         *secret = gr_printf("%s_secret", path);
+    struct stat st;
+    zcert_t *cert;
+
+    if (access(secret, R_OK) != 0 || stat(secret, &st) != 0)
+        die(EXIT_CONFIG,
+            "cluster.keys: %s: %s: make the key with `grapnel keys make %s`, "
+            "or copy it to this host",
+            secret, strerror(errno), own->name);
+    if (st.st_mode & (S_IRWXG | S_IRWXO))
+        die(EXIT_CONFIG,
+            "cluster.keys: other users may read %s (mode %04o): run chmod 0600 "
+            "on it",
+            secret, (unsigned)st.st_mode & 07777);
+    cert = zcert_load(path);
+    if (!cert)
+        die(EXIT_CONFIG,
+            "cluster.keys: %s is not a key that `grapnel keys make` wrote",
+            secret);
+    if (!has_key(own, cert))
+        die(EXIT_CONFIG,
+            "cluster.keys: `peers` has another key for %s than %s.cert; "
+            "`grapnel keys show %s` prints that one: correct one of them",
+            own->name, own->name, own->name);
+    free(path);
+    free(secret);
+    return cert;
+}
+
+/* ---- open, reload, close ---- */
+
+struct cluster *cluster_open(const struct settings *s, const char *name)
+{
+    const struct cluster_peer *own = find_own(s, name);
+    struct cluster *c;
+
+    if (!own)
+        return NULL;
+    if (!zsys_has_curve())
+        die(EXIT_UNAVAILABLE,
+            "this libzmq has no CURVE, which `cluster` needs: install one that "
+            "is built with libsodium");
+    c = gr_alloc(sizeof *c);
+    *c = (struct cluster){.address = gr_strdup(own->address)};
+    wire_copy(c->name, sizeof c->name, wire_text(name));
+    c->own = load_key(s, own);
+    take_peers(c, s);
+    c->zap = zsock_new(ZMQ_REP);
+    zsock_set_rcvtimeo(c->zap, 0);
+    zsock_set_sndtimeo(c->zap, 0);
+    if (zsock_bind(c->zap, "inproc://zeromq.zap.01") < 0)
+        die(EXIT_UNAVAILABLE, "cannot bind inproc://zeromq.zap.01: %s",
+            zmq_strerror(errno));
+    return c;
+}
+
+void cluster_close(struct cluster *c)
+{
+    if (!c)
+        return;
+    forget_peers(c);
+    zsock_destroy(&c->zap);
+    zcert_destroy(&c->own);
+    free(c->address);
+    free(c);
+}
+
+void cluster_reload(struct cluster *c, const struct settings *s)
+{
+    const struct cluster_peer *own;
+
+    if (!c)
+        return;
+    own = find_own(s, c->name);
+    if (!own || strcmp(own->address, c->address) != 0 || !has_key(own, c->own))
+        log_warn(NULL,
+                 "cluster.peers has another address or key for this process; "
+                 "it keeps those of its start until it is restarted");
+    take_peers(c, s);
+}
+
+zsock_t *cluster_socket(struct cluster *c)
+{
+    return c->zap;
+}
+
+/* ---- who may connect (RFC 27, ZAP) ---- */
+
+/* A stranger can come as often as it likes. */
+static void note_refused(struct cluster *c, const char *what,
+                         const char *detail)
+{
+    int64_t now = mono_ms();
+
+    c->refused++;
+    if (c->logged_ms && now - c->logged_ms < REFUSED_LOG_MS)
+        return;
+    log_warn(NULL, what, LS("from", detail),
+             LI("more", c->refused - c->logged - 1));
+    c->logged = c->refused;
+    c->logged_ms = now;
+}
+
+static const char *name_of(const struct cluster *c, const char *key)
+{
+    zcert_t *cert = zcertstore_lookup(c->allowed, key);
+
+    return cert ? zcert_meta(cert, "name") : NULL;
+}
+
+/* The key in Z85 of a request: version, id, domain, address, identity, mechanism, key. */
+static bool read_key(zmsg_t *request, char key[KEY_TEXT_BYTES + 1], char **id,
+                     char **address)
+{
+    zframe_t *version = zmsg_first(request), *frame;
+    bool curve;
+
+    *id = *address = NULL;
+    if (zmsg_size(request) != 7 || !zframe_streq(version, "1.0"))
+        return false;
+    *id = zframe_strdup(zmsg_next(request));
+    (void)zmsg_next(request);
+    *address = zframe_strdup(zmsg_next(request));
+    (void)zmsg_next(request);
+    curve = zframe_streq(zmsg_next(request), "CURVE");
+    frame = zmsg_next(request);
+    if (!curve || zframe_size(frame) != KEY_BYTES)
+        return false;
+    zmq_z85_encode(key, zframe_data(frame), KEY_BYTES);
+    return true;
+}
+
+/* 300 disconnects without an answer, and the other end tries again later; after 400 libzmq
+ * (4.3.4) would never try again, also when its key is listed meanwhile. */
+static void respond(struct cluster *c, zmsg_t *request)
+{
+    char key[KEY_TEXT_BYTES + 1], *id, *address;
+    bool good = read_key(request, key, &id, &address) && name_of(c, key);
+
+    if (!good)
+        note_refused(c,
+                     "a connection was refused: its key is not in "
+                     "cluster.peers",
+                     address ? address : "");
+    zstr_sendx(c->zap, "1.0", id ? id : "", good ? "200" : "300", "",
+               good ? key : "", "", NULL);
+    zstr_free(&id);
+    zstr_free(&address);
+}
+
+void cluster_work(struct cluster *c)
+{
+    zmsg_t *request;
+
+    for (int i = 0; c && i < STRANGERS_AT_ONCE; i++) {
+        request = zmsg_recv(c->zap);
+        if (!request)
+            return;
+        respond(c, request);
+        zmsg_destroy(&request);
+    }
+}
+
+/* ---- sockets ---- */
+
+static void set_options(struct cluster *c, zsock_t *socket)
+{
+    int sixth = (int)(grant_lease_ms() / 6);
+
+    zcert_apply(c->own, socket);
+    zsock_set_ipv6(socket, 1);
+    zsock_set_handshake_ivl(socket, HANDSHAKE_MS);
+    zsock_set_heartbeat_ivl(socket, sixth);
+    zsock_set_heartbeat_timeout(socket, sixth);
+}
+
+/* The port of `kind`: the inbox has that of the address, the priority inbox the next one. */
+static char *endpoint_of(const char *address, bool bind, const char *kind)
+{
+    size_t n = host_bytes(address);
+    long port = strtol(address + n + 1, NULL, 10) +
+                (strcmp(kind, "priority") == 0);
+    bool number = *address == '[' || strspn(address, "0123456789.") == n;
+
+    return bind && !number ? gr_printf("tcp://*:%ld", port)
+                           : gr_printf("tcp://%.*s:%ld", (int)n, address, port);
+}
+
+void cluster_bind(struct cluster *c, zsock_t *socket, const char *kind)
+{
+    char *endpoint = endpoint_of(c->address, true, kind);
+
+    set_options(c, socket);
+    zsock_set_zap_domain(socket, ZAP_DOMAIN);
+    zsock_set_curve_server(socket, 1);
+    if (zsock_bind(socket, "%s", endpoint) < 0)
+        die(EXIT_UNAVAILABLE,
+            "cluster.peers: cannot bind %s, the address of %s: %s", endpoint,
+            c->name, zmq_strerror(errno));
+    free(endpoint);
+}
+
+char *cluster_address(const struct cluster *c, const char *name,
+                      const char *kind)
+{
+    const struct remote *r = c ? find(c, name) : NULL;
+
+    return r && !r->here ? gr_printf(PEER_SCHEME "%s.%s", name, kind) : NULL;
+}
+
+/* The peer of "peer://NAME.KIND", and its kind; NULL: there is none on another host. */
+static const struct remote *parse(const struct cluster *c, struct bytes address,
+                                  const char **kind)
+{
+    static const char *const known[] = {"inbox", "priority"};
+    const size_t scheme = strlen(PEER_SCHEME);
+    char text[INBOX_MAX_BYTES + 1], *dot;
+    const struct remote *r;
+
+    if (!c || address.n > INBOX_MAX_BYTES || address.n <= scheme ||
+        memcmp(address.p, PEER_SCHEME, scheme) != 0)
+        return NULL;
+    wire_copy(text, sizeof text, address);
+    dot = strchr(text + scheme, '.');
+    if (!dot)
+        return NULL;
+    *dot = 0;
+    r = find(c, text + scheme);
+    for (size_t i = 0; r && !r->here && i < COUNT_OF(known); i++)
+        if (wire_is((struct bytes){(const char *)address.p + (dot + 1 - text),
+                                   address.n - (size_t)(dot + 1 - text)},
+                    known[i])) {
+            *kind = known[i];
+            return r;
+        }
+    return NULL;
+}
+
+bool cluster_reaches(const struct cluster *c, struct bytes address)
+{
+    const char *kind;
+
+    return parse(c, address, &kind) != NULL;
+}
+
+char *cluster_route(const struct cluster *c, const char *address)
+{
+    const char *kind;
+    const struct remote *r = parse(c, wire_text(address), &kind);
+    char *endpoint, *route;
+
+    if (!r)
+        return NULL;
+    endpoint = endpoint_of(r->address, false, kind);
+    route = gr_printf("%s %s", r->keys[0], endpoint);
+    free(endpoint);
+    return route;
+}
+
+gr_rc cluster_connect(struct cluster *c, zsock_t *socket, const char *route)
+{
+    char key[KEY_TEXT_BYTES + 1];
+
+    wire_copy(key, sizeof key, (struct bytes){route, KEY_TEXT_BYTES});
+    set_options(c, socket);
+    zsock_set_curve_serverkey(socket, key);
+    zsock_set_maxmsgsize(socket, COMMAND_MAX_BYTES);
+    zsock_set_connect_timeout(socket, HANDSHAKE_MS);
+    zsock_set_reconnect_ivl(socket, RECONNECT_MS);
+    zsock_set_reconnect_ivl_max(socket, RECONNECT_MAX_MS);
+    return zsock_connect(socket, "%s", route + KEY_TEXT_BYTES + 1) == 0
+               ? GR_OK
+               : GR_REFUSE;
+}
+
+/* ---- frames ---- */
+
+/* Which kind of process sends a frame of this kind; NULL: each. */
+static const char *sender_kind(int kind)
+{
+    switch (kind) {
+    case WIRE_KIND_HEARTBEAT:
+    case WIRE_KIND_TAKEN:
+        return "deliverer";
+    case WIRE_KIND_HEARTBEAT_ACK:
+    case WIRE_KIND_GRANTED:
+    case WIRE_KIND_REVOKED:
+    case WIRE_KIND_WATERMARK_REQUEST:
+        return "sequencer";
+    default:
+        return NULL;
+    }
+}
+
+static bool is_from(const char *name, struct bytes frame)
+{
+    const size_t scheme = strlen(PEER_SCHEME), n = strlen(name);
+    const char *kind = sender_kind(wire_kind(frame));
+    struct bytes from, inbox;
+
+    if (!wire_sender(frame, &from, &inbox) || !wire_is(from, name))
+        return false;
+    if (kind && (strncmp(name, kind, strlen(kind)) != 0 ||
+                 (name[strlen(kind)] && name[strlen(kind)] != '-')))
+        return false;
+    return inbox.n > scheme + n + 1 &&
+           memcmp(inbox.p, PEER_SCHEME, scheme) == 0 &&
+           memcmp((const char *)inbox.p + scheme, name, n) == 0 &&
+           ((const char *)inbox.p)[scheme + n] == '.';
+}
+
+bool cluster_admits(struct cluster *c, const char *key, struct bytes frame)
+{
+    const char *name = key ? name_of(c, key) : NULL;
+
+    if (!name) {
+        note_refused(c,
+                     "a frame was refused: its key is no longer in "
+                     "cluster.peers",
+                     key ? key : "");
+        return false;
+    }
+    if (is_from(name, frame))
+        return true;
+    note_refused(c,
+                 "a frame was refused: its sender's key belongs to another "
+                 "name, or such a process does not send it",
+                 name);
+    return false;
+}

@@ -1,0 +1,48 @@
+/* cluster: the processes on other hosts: who they are, and sockets to and from them (tcp with CURVE).
+ *
+ * A process that `cluster.peers` names has a second socket for each inbox, bound at its own
+ * address there. Peers whose address has the same host are reached by ipc, as all are without
+ * `cluster`. docs/decisions/0125-several-hosts.md says why it is so.
+ *
+ * Frames to another host name inboxes as "peer://NAME.KIND"; each host looks the address up in its own
+ * configuration. A name belongs to the keys that the configuration in force gives it. */
+#ifndef PROTO_CLUSTER_H
+#define PROTO_CLUSTER_H
+
+#include "alloc.h"
+#include "ipc.h"
+#include "rc.h"
+#include "settings.h"
+
+#define PEER_SCHEME "peer://"
+
+struct cluster;
+
+/* NULL: `peers` does not have this name, so it speaks only to processes of its host. Exits 78 when its key cannot be
+ * used. */
+struct cluster *cluster_open(const struct settings *s, const char *name);
+/* After all sockets that it has served or connected are closed. */
+void cluster_close(struct cluster *c);
+/* The peers of this configuration are in force from now on; our own address and key stay. */
+void cluster_reload(struct cluster *c, const struct settings *s);
+
+/* For the loop: connections that ask to be admitted, answered by cluster_work(). */
+zsock_t *cluster_socket(struct cluster *c);
+void cluster_work(struct cluster *c);
+
+/* Bind at our address, for "inbox" or "priority". Exits 69 when that fails. */
+void cluster_bind(struct cluster *c, zsock_t *socket, const char *kind);
+/* "peer://NAME.KIND"; NULL: the peer is not on another host. The caller frees it. */
+char *cluster_address(const struct cluster *c, const char *name,
+                      const char *kind);
+/* Whether it is such an address, of a peer on another host. */
+bool cluster_reaches(const struct cluster *c, struct bytes address);
+/* Where such an address leads now, and the key of that end, as one text; the caller frees it. NULL: nowhere. */
+char *cluster_route(const struct cluster *c, const char *address);
+/* Connect along a route. */
+GR_MUST_CHECK gr_rc cluster_connect(struct cluster *c, zsock_t *socket,
+                                    const char *route);
+/* Whether a frame from a connection with this key (NULL: unknown) is what it claims to be. */
+bool cluster_admits(struct cluster *c, const char *key, struct bytes frame);
+
+#endif

@@ -1,0 +1,245 @@
+"""Hosts of a cluster on one machine: a folder, an address and keys each, and a relay that plays the network.
+
+The hosts have loopback addresses of their own (127.x.y.z). Every connection between two hosts passes a relay, which can
+delay what it carries, hold it back for as long as a cut lasts (the connections stay open, as when a cable is pulled), and
+keep a record of it."""
+
+import collections
+import os
+import pathlib
+import re
+import selectors
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+import yaml
+from rig import Daemon, RigTest, program
+
+PORT = 7470
+CLOSED, CLOSE_WAIT = 7, 8  # states of tcp in Linux
+
+
+def loopback(n):
+    """An address of this test process alone."""
+    return f"127.{64 + n}.{os.getpid() >> 8 & 0xff}.{os.getpid() & 0xff or 1}"
+
+
+class Relay:
+    """Forwards one port, in a thread. `delay_s` is that of one way."""
+
+    def __init__(self, host, port, to):
+        self.delay_s, self.is_cut, self.to = 0.0, False, to
+        self.seen = bytearray()
+        self.carried = 0
+        self.record = False
+        self.ended = False
+        self.listener = socket.create_server((host, port), backlog=512)
+        self.listener.setblocking(False)
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(self.listener, selectors.EVENT_READ)
+        self.other = {}
+        self.waiting = {}  # of a socket: what it has to be sent, and when
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def accept(self):
+        try:
+            near, _ = self.listener.accept()
+        except OSError:
+            return
+        far = socket.socket()
+        try:
+            far.settimeout(5)
+            far.connect(self.to)
+        except OSError:
+            near.close()
+            far.close()
+            return
+        for a, b in ((near, far), (far, near)):
+            a.setblocking(False)
+            a.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.other[a], self.waiting[a] = b, collections.deque()
+            self.selector.register(a, selectors.EVENT_READ)
+
+    def close_pair(self, a):
+        for s in (a, self.other.get(a)):
+            if s in self.other:
+                self.selector.unregister(s)
+                del self.other[s], self.waiting[s]
+                s.close()
+
+    def read(self, a):
+        try:
+            data = a.recv(256 * 1024)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.close_pair(a)
+            return
+        self.carried += len(data)
+        if self.record:
+            self.seen += data
+        self.waiting[self.other[a]].append((time.monotonic() + self.delay_s, data))
+
+    def write_due(self):
+        now, soon = time.monotonic(), 0.05
+        for a, queue in list(self.waiting.items()):
+            while queue and queue[0][0] <= now and a in self.other:
+                due, data = queue.popleft()
+                try:
+                    n = a.send(data)
+                except BlockingIOError:
+                    n = 0
+                except OSError:
+                    self.close_pair(a)
+                    break
+                if n < len(data):
+                    queue.appendleft((due, data[n:]))
+                    soon = 0.001
+                    break
+            if queue and a in self.other:
+                soon = min(soon, max(queue[0][0] - now, 0.0005))
+        return soon
+
+    def run(self):
+        soon = 0.05
+        while not self.ended:
+            if self.is_cut:
+                time.sleep(0.01)
+                continue
+            for key, _ in self.selector.select(soon):
+                if key.fileobj is self.listener:
+                    self.accept()
+                elif key.fileobj in self.other:
+                    self.read(key.fileobj)
+            soon = self.write_due()
+        for a in list(self.other):
+            self.close_pair(a)
+        self.listener.close()
+
+    def close(self):
+        self.ended = True
+        self.thread.join()
+
+
+class Network:
+    """The relays from one host to the other; each process has two ports."""
+
+    def __init__(self):
+        self.relays = []
+
+    def way(self, n, to):
+        """An address that leads to this one."""
+        host = loopback(n)
+        for port in (PORT, PORT + 1):
+            self.relays.append(Relay(host, port, (to, port)))
+        return host
+
+    def set(self, **values):
+        for relay in self.relays:
+            for name, value in values.items():
+                setattr(relay, name, value)
+
+    def ends_have_closed(self):
+        """The processes have closed all connections, which the relays still hold."""
+        def state(s):
+            try:
+                return s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+            except OSError:
+                return CLOSED
+        return all(state(s) in (CLOSE_WAIT, CLOSED)
+                   for relay in self.relays for s in list(relay.other))
+
+    @property
+    def seen(self):
+        return b"".join(bytes(relay.seen) for relay in self.relays)
+
+    def close(self):
+        for relay in self.relays:
+            relay.close()
+
+
+class Host:
+    """A host beside the rig's own, with the folders and the configuration of its processes."""
+
+    def __init__(self, rig, name):
+        self.rig = rig
+        self.folder = rig.folder / name
+        self.folder.mkdir()
+        self.run_dir, self.state_dir = self.folder / "run", self.folder / "state"
+        self.config_path = self.folder / "grapnel.yaml"
+        self.env = rig.env
+        self.ingress_port = None
+
+    def configure(self, peers, **more):
+        self.config = {"state_dir": "state", "run_dir": "run",
+                       "shutdown_grace": "5s",
+                       "cluster": {"keys": str(self.rig.folder / "keys"),
+                                   "peers": peers}, **more}
+        self.write_config()
+
+    def write_config(self):
+        self.config_path.write_text(yaml.safe_dump(self.config, sort_keys=False))
+
+    def ingress_is_ready(self):
+        with socket.socket() as s:
+            return s.connect_ex(("127.0.0.1", self.ingress_port)) == 0
+
+    def add(self, name):
+        daemon = Daemon(self, name)
+        self.rig.others.append(daemon)
+        return daemon
+
+
+class HostsTest(RigTest):
+    """A rig on host a; `sequencer` is at address 1, and the way to it from elsewhere at address 2. The way to process
+    NAME on host b is at an address of its own, too."""
+
+    def cluster(self, far=("deliverer-2",), config=None, **how):
+        rig = self.rig(config, **how)
+        # Freed memory is freed, for what measures memory.
+        rig.env["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + \
+            ":quarantine_size_mb=1:thread_local_quarantine_size_kb=64"
+        self.network = Network()
+        self.addCleanup(self.network.close)
+        self.keys = {name: self.key(rig, name) for name in ("sequencer", *far)}
+        self.seat = {"sequencer": loopback(1)}
+        ways = {"sequencer": self.network.way(2, loopback(1))}
+        for n, name in enumerate(far):
+            self.seat[name] = loopback(3 + 2 * n)
+            ways[name] = self.network.way(4 + 2 * n, self.seat[name])
+        rig.config["cluster"] = {"keys": "keys", "peers": [
+            self.peer("sequencer", self.seat["sequencer"]),
+            *(self.peer(name, ways[name]) for name in far)]}
+        rig.write_config()
+        self.far = Host(rig, "b")
+        self.far.configure([
+            self.peer("sequencer", ways["sequencer"]),
+            *(self.peer(name, self.seat[name]) for name in far)])
+        return rig
+
+    def key(self, rig, name):
+        """Make a key; its public half."""
+        done = subprocess.run(
+            [program("grapnel"), "keys", "make", name, "--keys",
+             str(rig.folder / "keys")],
+            check=True, capture_output=True, text=True, timeout=60)
+        return done.stdout.strip()
+
+    def secret(self, rig, name):
+        text = (rig.folder / "keys" / f"{name}.cert_secret").read_text()
+        return re.search(r'secret-key = "(.*)"', text)[1]
+
+    def peer(self, name, host):
+        return {"name": name, "address": f"{host}:{PORT}", "key": self.keys[name]}
+
+
+def resident_kib(process):
+    status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+)", status)[1])
