@@ -26,6 +26,7 @@
 #include "operational_archive.h"
 #include "operational_events.h"
 #include "outcomes.h"
+#include "processes.h"
 #include "replay.h"
 #include "results.h"
 #include "search.h"
@@ -275,6 +276,24 @@ static const struct control_command commands[] = {
 
 /* ---- messages of the links, and frames beside them ---- */
 
+/* A process on another host proves its name by its key (proto/cluster.h). With this its key is good only for what
+ * such a process does. */
+static bool may_send(const char *from, int kind)
+{
+    switch (kind) {
+    case WIRE_KIND_RESULT:
+    case WIRE_KIND_RELEASED:
+    case WIRE_KIND_MISSING:
+        return process_is(from, "deliverer");
+    case WIRE_KIND_REQUEUED:
+    case WIRE_KIND_DECIDED:
+    case WIRE_KIND_REDIRECTED:
+        return process_is(from, "dlqd");
+    default:
+        return process_is(from, PROCESSES_WITH_ARCHIVE);
+    }
+}
+
 static gr_rc apply(void *self, const char *from, uint64_t n, struct bytes msg)
 {
     struct sequencer *q = self;
@@ -288,6 +307,8 @@ static gr_rc apply(void *self, const char *from, uint64_t n, struct bytes msg)
     struct wire_redirected redirected;
 
     (void)n;
+    if (!may_send(from, wire_kind(msg)))
+        return GR_REFUSE;
     switch (wire_kind(msg)) {
     case WIRE_KIND_ACCEPTED:
         if (wire_get_accepted(&accepted, msg) != GR_OK)

@@ -69,6 +69,7 @@ static const struct {
     {"--against", WORDS_FREE, NULL},
     {"--examples", WORDS_FREE, NULL},
     {"--output", WORDS_FILE, NULL},
+    {"--keys", WORDS_FOLDER, NULL},
 };
 
 static const struct {
@@ -83,6 +84,8 @@ static const struct {
     {"rejects show", WORDS_FREE},
     {"rejects explain", WORDS_FREE},
     {"tokens create", WORDS_FREE},
+    {"keys make", WORDS_FREE},
+    {"keys show", WORDS_FREE},
     {"tokens revoke", WORDS_FREE},
     {"jobs cancel", WORDS_FREE},
     {"endpoints", WORDS_ENDPOINT},

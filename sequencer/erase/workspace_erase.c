@@ -518,6 +518,12 @@ static void report(struct step *s)
     json_object_set_new(
         result, "logs",
         json_string("log lines name the workspace until they are rotated"));
+    if (s->q->d.settings->cluster.peer_count)
+        json_object_set_new(
+            result, "other_hosts",
+            json_string("deliverers and ingresses on other hosts "
+                        "(cluster.peers) still have their part until "
+                        "history.keep and ingress.archive.keep have passed"));
     job_set_result(s->job, result);
 }
 
