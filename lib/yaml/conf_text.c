@@ -94,8 +94,8 @@ static bool is_number(const char *s)
 
     if (!isdigit((unsigned char)*s) && !strchr("+-.", *s))
         return false;
-    if (s[0] == '0' && s[1] && strchr("oObB", s[1]) &&
-        isdigit((unsigned char)s[2]))
+    if (s[0] == '0' && s[1] && strchr("oObB", s[1]) && s[2] &&
+        !s[2 + strspn(s + 2, strchr("oO", s[1]) ? "01234567_" : "01_")])
         return true;
     if (strcasecmp(s + strspn(s, "+-"), ".inf") == 0 ||
         strcasecmp(s, ".nan") == 0)

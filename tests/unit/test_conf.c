@@ -223,15 +223,15 @@ static void unknown_duplicate_and_future_keys_are_errors(void **state)
 static void ambiguous_yaml_scalars_must_be_quoted(void **state)
 {
     static const char *const bitten[] = {
-        "yes",   "No",           "on",         "OFF",  "true", "y",
-        "08",    "12",           "1.5",        "1e3",  "0x1f", "0o17",
-        "-3",    "+1",           ".5",         ".inf", ".NaN", "1_000",
-        "10:30", "190:20:30.15", "2024-01-02",
+        "yes",   "No",    "on",           "OFF",        "true", "y",
+        "08",    "12",    "1.5",          "1e3",        "0x1f", "0o17",
+        "-3",    "+1",    ".5",           ".inf",       ".NaN", "1_000",
+        "0b101", "10:30", "190:20:30.15", "2024-01-02",
     };
     static const char *const plain[] = {
-        "yess", "1.2.3", "127.0.0.1:80", "a10:30",
-        "x:1",  "1:99",  "12a",          "2024-1-2x",
-        "+",    "x-1",   "0b",           "infinity",
+        "yess", "1.2.3",    "127.0.0.1:80", "a10:30", "x:1",
+        "1:99", "12a",      "2024-1-2x",    "+",      "x-1",
+        "0b",   "infinity", "0b1f",         "0o19",   "0b10a9",
     };
 
     (void)state;
