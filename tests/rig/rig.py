@@ -699,15 +699,13 @@ class Rig:
     # rest, and judgement
 
     def unsettled(self):
-        """What is still on its way, in words; nothing when all is at rest."""
+        """What is still on its way, in words; nothing when all is at rest. In the order in which it moves, as
+        it may move on meanwhile."""
         on_way = []
-        # What a dead deliverer has to say is not waited for, only its work.
-        senders = ["ingress", *(n for n in self.daemons if n.startswith(("outbox", "reconcile"))),
-                   *(d.name for d in self.deliverers if d.alive), "dlqd"]
-        for sender, receiver in [*((s, "sequencer") for s in senders),
-                                 ("sequencer", "dlqd")]:
+
+        def ask(sender, receiver):
             if not (self.state_dir / f"{sender}.db").exists():
-                continue
+                return
             said = self.rows(sender, "SELECT next - 1 AS n FROM link_out "
                              "WHERE peer = ?", receiver)
             heard = self.rows(receiver, "SELECT n FROM link_in WHERE peer = ?",
@@ -715,10 +713,16 @@ class Rig:
             said, heard = (rows[0]["n"] if rows else 0 for rows in (said, heard))
             if heard < said:
                 on_way.append(f"{sender} → {receiver}: {said - heard}")
+
+        # What a dead deliverer has to say is not waited for, only its work.
+        for sender in ["ingress", *(n for n in self.daemons if n.startswith(("outbox", "reconcile"))),
+                       *(d.name for d in self.deliverers if d.alive), "dlqd"]:
+            ask(sender, "sequencer")
         open_count, = self.rows("sequencer", "SELECT count(*) AS n "
                                 "FROM deliveries WHERE status < 3")
         if open_count["n"]:
             on_way.append(f"open deliveries: {open_count['n']}")
+        ask("sequencer", "dlqd")
         return ", ".join(on_way)
 
     def settle(self, timeout=60):
