@@ -12,6 +12,7 @@
 #include "log.h"
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -127,7 +128,7 @@ static void copy_all(struct copier *c)
 
     copier_begin(c);
     while (begun == before)
-        usleep(1000);
+        sched_yield(); /* until the thread has begun */
     copier_pause(c);
 }
 
