@@ -25,7 +25,9 @@ function release() {
 }
 
 addEventListener("pointerdown", press, true);
-for (const end of ["pointerup", "pointercancel", "dragend", "blur"]) addEventListener(end, release, true);
+for (const end of ["pointerup", "pointercancel", "dragend"]) addEventListener(end, release, true);
+// That of the window, which does not bubble: a press blurs what had the focus before.
+addEventListener("blur", release);
 
 // Resolves when no button is down.
 export const released = () => down?.promise;

@@ -1,6 +1,7 @@
 // states: what a part of a page shows while it has nothing, waits, or has failed; notes that appear for a while; and buttons that copy.
 import { inPortal } from "./api.js";
 import { add, h, replace } from "./dom.js";
+import { released } from "./pointer.js";
 import { t, word } from "./texts.js";
 
 export function skeleton(lines = 6) {
@@ -44,11 +45,13 @@ export async function load(to, read, render, lines) {
   try {
     const value = await read();
     clearTimeout(timer);
+    await released();
     replace(to, render(value));
     return true;
   } catch (e) {
     clearTimeout(timer);
     if (e.name === "AbortError" || e.status === 401) return false;
+    await released();
     to.replaceChildren();
     const note = failed(e, () => load(to, read, render, lines), !document.querySelector("h1"));
     replace(to, note);

@@ -428,6 +428,24 @@ class InABrowser(PagesTest):
         tab.sees("No dead letter needs a decision")
         rig.settle()
 
+    def test_a_click_is_not_lost_when_the_page_is_read_again_meanwhile(self):
+        rig = self.pipeline()
+        late = self.send(rig, "report.made")
+        tab = self.signed_in(f"/events/{late}")
+        rig["sequencer"].pause()
+        tab.click("button", "Try now")
+        release = tab.press("button", "Abandon…")
+        tab.js("performance.clearResourceTimings()")
+        rig["sequencer"].resume()
+        tab.sees("An attempt is made now.")
+        tab.wait(f"performance.getEntriesByType('resource').some((e) => e.name.endsWith('/events/{late}'))",
+                 "the event, read again")
+        tab.js("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        release()
+        tab.fill("dialog textarea", "slow is gone")
+        tab.click("dialog button", "Abandon")
+        tab.sees("It is abandoned.")
+
     def test_acts_on_endpoints(self):
         rig = self.pipeline()
         tab = self.signed_in("/endpoints/crm")

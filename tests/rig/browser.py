@@ -197,9 +197,16 @@ class Tab:
         }})()""", f"{selector} {text!r}")
 
     def click(self, selector, text=None):
+        self.press(selector, text)()
+
+    def press(self, selector, text=None):
+        """Presses the button of the pointer on an element. Returns a function that releases it there."""
         x, y = self.place(selector, text)
-        for kind in ("mousePressed", "mouseReleased"):
+
+        def mouse(kind):
             self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        mouse("mousePressed")
+        return lambda: mouse("mouseReleased")
 
     def write(self, text):
         self.ask("Input.insertText", text=text)
