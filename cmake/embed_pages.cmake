@@ -4,7 +4,9 @@
 # or not, so that a browser fetches all of them at once.
 #
 # A script that loads the modules of its pages later has a line `page("/events/:id", () => import("./page_event.js")…`
-# for each. Then a document is made for each of these addresses: its lines name the modules of this page, too.
+# for each. Then a document is made for each of these addresses: its lines name the modules of this page, too. The pages
+# of index.html are at these addresses, those of another document below its name: /portal
+# for "/", /portal/events/:id.
 
 # The modules that those of the list <out> import, directly or not.
 function(add_imported_modules folder out)
@@ -85,19 +87,26 @@ function(embed_pages target folder)
     add_imported_modules(${folder} modules)
     write_document(${out}/${name} "${text}" ${version} "${modules}")
     embed_file(${name} ${out}/${name})
+    string(REGEX REPLACE "\\.html$" "" document ${name})
+    set(below "/${document}")
+    if(document STREQUAL "index")
+      set(below "")
+    endif()
     file(STRINGS ${folder}/${script} lines REGEX "page\\(\"/[^\"]*\", \\(\\) => import\\(")
     foreach(line ${lines})
       string(REGEX REPLACE ".*page\\(\"(/[^\"]*)\", .*import\\(\"\\./([a-z_]+)\\.js\"\\).*" "\\1;\\2" both "${line}")
       list(GET both 0 address)
       list(GET both 1 page)
-      if(NOT "${page}.html" IN_LIST made)
-        list(APPEND made ${page}.html)
+      set(own ${document}_${page}.html)
+      if(NOT own IN_LIST made)
+        list(APPEND made ${own})
         set(all ${modules} ${page}.js)
         add_imported_modules(${folder} all)
-        write_document(${out}/${page}.html "${text}" ${version} "${all}")
-        embed_file(${page}.html ${out}/${page}.html)
+        write_document(${out}/${own} "${text}" ${version} "${all}")
+        embed_file(${own} ${out}/${own})
       endif()
-      string(APPEND documents "    {\"${address}\", \"${page}.html\"},\n")
+      string(REGEX REPLACE "(.)/$" "\\1" address "${below}${address}")
+      string(APPEND documents "    {\"${address}\", \"${own}\"},\n")
     endforeach()
   endforeach()
   set(c ${CMAKE_CURRENT_BINARY_DIR}/console_pages.c)

@@ -51,16 +51,16 @@ static bool is_at(const char *path, const char *address)
     return !*path && !*address;
 }
 
-/* The file of the page with this path; NULL: there is none. One for all pages is enough, and the only one in a folder; the
- * others make a page appear sooner. */
+/* The file of the page with this path; NULL: there is none. One for all pages of the console and one for those of the portal
+ * are enough, and all that a folder has; the others make a page appear sooner. */
 static const char *document_of(const char *path, bool embedded)
 {
-    if (is_in(path, portal))
-        return "portal.html";
     for (const struct page_document *d = page_documents; embedded && d->name;
          d++)
         if (is_at(path, d->address))
             return d->name;
+    if (is_in(path, portal))
+        return "portal.html";
     for (size_t i = 0; i < COUNT_OF(pages); i++)
         if (is_in(path, pages[i]))
             return "index.html";

@@ -2,21 +2,13 @@
 import { changes, isTenant, may, readSession, signedIn, signOut } from "./api.js";
 import { add, h, replace } from "./dom.js";
 import { help, startKeyboard } from "./keyboard.js";
-import { go, href, pageOf, route, show, startRouter } from "./router.js";
+import { loadOne, loadOthers, page, showModule } from "./lazy.js";
+import { go, href, pageOf, show, startRouter } from "./router.js";
 import { alone, failed } from "./states.js";
 import { clockOf, zone } from "./time.js";
 import * as signIn from "./page_sign_in.js"; // at once: the secret of a link must leave the address soon
 
-// A page: {load, module, tenant, needs}. Its module {title, show(place, context)} is loaded when the page is first shown.
-// `needs`: what one must be permitted to do. `tenant`: also for the token of a workspace. The build reads these lines
-// (cmake/embed_pages.cmake): the document of an address names all modules that its page needs.
-const pages = [];
-function page(pattern, load, more) {
-  const made = { load, module: null, ...more };
-  pages.push(made);
-  route(pattern, made);
-  return made;
-}
+// `needs`: what one must be permitted to do. `tenant`: also for the token of a workspace.
 const signInPage = page("/sign-in", async () => signIn, { module: signIn });
 const overview = page("/", () => import("./page_overview.js"));
 const events = page("/events", () => import("./page_events.js"), { tenant: true });
@@ -107,33 +99,11 @@ function showPage(page, context) {
     replace(place, alone("There is no such page", h("p", null, h("a", { href: "/" }, "Go to the overview"))));
     return;
   }
-  if (page.module) fill(place, page, context);
-  else loadOne(page).then(() => context.signal.aborted || fill(place, page, context), () => {
-    if (context.signal.aborted) return;
-    replace(place, failed({ message: "The files of this page could not be loaded. The console may have another version by now." }, () => location.reload(), true));
+  showModule(place, page, context, (text) => {
+    document.title = `${text} · Grapnel`;
+  }, () => {
     readSession().catch(() => {}); // when the console is away, the banner says so, and this page heals when it is back
   });
-}
-
-async function loadOne(page) {
-  if (page) page.module ??= await page.load();
-}
-
-function fill(place, page, context) {
-  document.title = `${page.module.title(context.params)} · Grapnel`;
-  try {
-    page.module.show(place, context);
-  } catch (e) {
-    replace(place, failed(e, show, true));
-  }
-}
-
-// When the browser has nothing else to do, the other pages, one after the other: a click then waits for no file, also
-// when the console has a new version.
-const idle = window.requestIdleCallback ?? ((work) => setTimeout(work, 1000));
-function loadOthers() {
-  const next = pages.find((p) => !p.module && isFor(p));
-  if (next) loadOne(next).then(() => idle(loadOthers), () => {}); // it is tried again when it is to be shown
 }
 
 changes.addEventListener("signed-out", () =>
@@ -155,7 +125,7 @@ startKeyboard();
 try {
   await Promise.all([readSession(), loadOne(pageOf(location.pathname)).catch(() => {})]);
   startRouter(showPage);
-  setTimeout(() => idle(loadOthers), 500);
+  loadOthers(isFor);
 } catch (e) {
   replace(document.body, failed(e, () => location.reload(), true));
 }

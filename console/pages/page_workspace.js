@@ -31,7 +31,7 @@ export function show(place, context) {
   }
 
   // The newest ones: {events, more: there may be older ones}
-  async function readEvents(sequence) {
+  async function readEvents() {
     const events = [];
     let cursor = null;
     for (let n = 0; n < SEARCHES; n++) {
@@ -40,14 +40,18 @@ export function show(place, context) {
       cursor = page.next_cursor;
       if (!cursor || events.length >= READ || events.at(-1)?.sequence === 1) break;
     }
-    return { events, more: Boolean(cursor) && events.length < READ && events.length < sequence };
+    return { events, more: Boolean(cursor) && events.length < READ };
+  }
+
+  // [gaps, events around them]
+  async function readGaps() {
+    const gaps = (await get("/gaps", { workspace, limit: 100 }, context.signal)).items.filter((g) => g.workspace === workspace);
+    return [gaps, await readNumbered(gaps)];
   }
 
   async function readAll() {
-    const [one, gaps] = await Promise.all([get(at("workspaces", workspace), null, context.signal), get("/gaps", { workspace, limit: 100 }, context.signal)]);
-    const own = gaps.items.filter((g) => g.workspace === workspace);
-    const [newest, numbered] = await Promise.all([readEvents(one.sequence), readNumbered(own)]);
-    return { ...one, ...newest, numbered, gaps: own };
+    const [one, { events, more }, [gaps, numbered]] = await Promise.all([get(at("workspaces", workspace), null, context.signal), readEvents(), readGaps()]);
+    return { ...one, events, more: more && events.length < one.sequence, numbered, gaps };
   }
 
   const close = (g) => ask({ title: `Close the gap ${g.from === g.to ? g.from : `${g.from} to ${g.to}`}?`, action: "Close the gap",

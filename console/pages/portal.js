@@ -4,28 +4,23 @@ import { changes, enterPortal, leavePortal, openPortal, signedIn } from "./api.j
 import { useColour } from "./brand.js";
 import { add, h, replace } from "./dom.js";
 import { help, startKeyboard } from "./keyboard.js";
-import { route, show, startBelow, startRouter, stop, titled } from "./router.js";
+import { loadOthers, page, showModule } from "./lazy.js";
+import { show, startBelow, startRouter, stop, titled } from "./router.js";
 import { empty, failed } from "./states.js";
 import { chooseLanguage, t } from "./texts.js";
 import { clockOf } from "./time.js";
-import * as events from "./page_events.js";
-import * as event from "./page_event.js";
-import * as endpoints from "./page_endpoints.js";
-import * as endpoint from "./page_endpoint.js";
-import * as deadLetters from "./page_dead_letters.js";
-import * as deadLetter from "./page_dead_letter.js";
 
 const BEFORE_MS = 60 * 1000; // the end of the token: ask for a new link …
 const AGAIN_MS = 5 * 1000; // … and again
 const PATIENCE_MS = 10 * 1000; // after that, without a token, the reader is told
 
-route("/", events);
-route("/events", events);
-route("/events/:id", event);
-route("/endpoints", endpoints);
-route("/endpoints/:name", endpoint);
-route("/dead-letters", deadLetters);
-route("/dead-letters/:id", deadLetter);
+page("/", () => import("./page_events.js"));
+page("/events", () => import("./page_events.js"));
+page("/events/:id", () => import("./page_event.js"));
+page("/endpoints", () => import("./page_endpoints.js"));
+page("/endpoints/:name", () => import("./page_endpoint.js"));
+page("/dead-letters", () => import("./page_dead_letters.js"));
+page("/dead-letters/:id", () => import("./page_dead_letter.js"));
 
 const framed = parent !== window;
 let about = null; // {name, colour, origins}
@@ -85,12 +80,9 @@ function showPage(page, context) {
     replace(place, empty(t`There is no such page`, h("p", null, h("a", { href: "/events" }, t`Go to the events`))));
     return;
   }
-  titled(page.title(context.params));
-  try {
-    page.show(place, context);
-  } catch (e) {
-    replace(place, failed(e, show));
-  }
+  showModule(place, page, context, titled, () => {
+    openPortal().catch(() => {}); // when the console is away, the banner says so, and this page heals when it is back
+  });
 }
 
 // Nothing of the workspace stays on the page.
@@ -188,6 +180,7 @@ try {
   if (first) await enter(first);
   else look();
   setInterval(look, 1000);
+  loadOthers();
 } catch (e) {
   replace(document.body, failed(e, () => location.reload()));
 }

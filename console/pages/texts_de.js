@@ -11,6 +11,7 @@ export default {
     "Wait, then try again.": "Warten Sie, und versuchen Sie es dann noch einmal.",
     "There is no such thing": "Das gibt es nicht",
     "This could not be read": "Das konnte nicht gelesen werden",
+    "The files of this page could not be loaded. The console may have another version by now.": "Die Dateien dieser Seite konnten nicht geladen werden. Vielleicht ist die Version inzwischen eine andere.",
     "Try again": "Noch einmal versuchen",
     "Copied.": "Kopiert.",
     "Your browser does not permit copying here: {0}": "Ihr Browser erlaubt hier kein Kopieren: {0}",

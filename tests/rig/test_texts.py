@@ -13,13 +13,13 @@ OF_THE_API = {"there is no such thing in this workspace",
 
 
 def imported(name):
-    """The modules that this one imports, directly or not."""
+    """The modules that this one imports, directly or not, at once or later."""
     found, wanted = set(), [name]
     while wanted:
         each = wanted.pop()
         if each not in found:
             found.add(each)
-            wanted += re.findall(r'from "\./([a-z_]+\.js)"', (PAGES / each).read_text())
+            wanted += re.findall(r'(?:from |import\()"\./([a-z_]+\.js)"', (PAGES / each).read_text())
     return found
 
 

@@ -68,7 +68,7 @@ static void test_files_are_there(void **state)
     assert_int_equal(strlen(page_version), 16);
     assert_false(has(main, "/brand.js"));
     assert_true(has(portal, "/brand.js"));
-    assert_true(has(portal, "/page_event.js"));
+    assert_false(has(portal, "/page_event.js"));
     assert_false(has(portal, "/page_tokens.js"));
     for (const struct page_file *f = page_files; f->name; f++) {
         if (is_document(f))
@@ -85,19 +85,26 @@ static void test_files_are_there(void **state)
  * others. */
 static void test_a_document_names_the_modules_of_its_page(void **state)
 {
-    int addresses = 0;
+    int addresses = 0, of_portal = 0;
 
     (void)state;
     for (const struct page_document *d = page_documents; d->name; d++) {
         const struct page_file *document = named(d->name);
-        bool is_event = strcmp(d->address, "/events/:id") == 0;
+        bool is_portal = strncmp(d->address, "/portal", 7) == 0,
+             is_event = strcmp(d->address + (is_portal ? 7 : 0),
+                               "/events/:id") == 0;
 
         assert_non_null(document);
-        assert_true(has(document, "/main.js"));
+        assert_true(has(document, is_portal ? "/portal.js" : "/main.js"));
+        assert_false(has(document, is_portal ? "/main.js" : "/portal.js"));
+        assert_true(strcmp(d->address, "/portal") != 0 ||
+                    has(document, "/page_events.js"));
         assert_int_equal(has(document, "/page_event.js"), is_event);
         assert_true(!is_event || has(document, "/life.js"));
         addresses++;
+        of_portal += is_portal;
     }
+    assert_in_range(of_portal, 6, 20);
     assert_in_range(addresses, 20, 100);
     assert_false(has(named("index.html"), "/page_event.js"));
 }
