@@ -184,7 +184,7 @@ def pages(events, dead_letters):
         "/endpoints/crm": "main svg",
         "/workspaces": row,
         "/workspaces/w17": "main .card",
-        "/rejects": "main .state",
+        "/rejects": "main .state, main tbody tr",
         "/alerts": "main .state, main tbody tr",
         "/jobs": "main .state",
         "/system": row,
@@ -233,7 +233,7 @@ def shown_ms(tab, path, ready):
         dispatchEvent(new PopStateEvent("popstate"));
         do {{
             await new Promise((r) => setTimeout(r, 1));
-            if (performance.now() > until) throw new Error({json.dumps(path + " is not there")});
+            if (performance.now() > until) throw new Error({json.dumps(path + " is not there: ")} + document.body.innerText);
         }} while (!document.querySelector({json.dumps(ready)}) || document.querySelector("[aria-busy=true]"));
         return performance.now() - began;
     }})()""")
