@@ -53,6 +53,8 @@
  * RUN leases -DLEASE -DS=1 -DK=1
  * RUN leases_release -DLEASE -DH=1 -DK=1
  * LONG kills_unknown_slow -DC=1 -DU=1 -DS=1
+ * LONG kills_twice -DC=2 -DU=1
+ * LONG rows_3 -DN=3 -DV=4 -DC=1 -DU=1 -DO=1
  *
  * MUTANT M_TURN_OF_ANY_EPOCH -DU=1 -DS=1
  * MUTANT M_TURN_AFTER_ANY -DU=1
