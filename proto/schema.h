@@ -147,11 +147,12 @@
     F(bin, body, "to send")                                                   \
     F(i64, expires_ms, "not tried from then on; 0: never expires")
 
-#define WIRE_TASK(F) /* sequencer -> deliverer: deliver this */     \
-    WIRE_TASK_1(F)                                                  \
-    F(bin, retry,                                                   \
-      "retry_policy: for this delivery; empty: the endpoint's own") \
-    F(str, ordering_key, "its lane in its workspace; \"\": it has none")
+#define WIRE_TASK(F) /* sequencer -> deliverer: deliver this */          \
+    WIRE_TASK_1(F)                                                       \
+    F(bin, retry,                                                        \
+      "retry_policy: for this delivery; empty: the endpoint's own")      \
+    F(str, ordering_key, "its lane in its workspace; \"\": it has none") \
+    F(u64, high, "1: `priority: high`: begun before others of its endpoint")
 
 #define WIRE_REVOKE(F) /* sequencer -> deliverer: give this grant back */ \
     F(u64, grant, "begin no more attempts under it, then send `released`")

@@ -208,6 +208,7 @@ gr_rc wire_get_stored_task(struct wire_task *v, struct bytes in)
     take_head(&c, in, WIRE_KIND_TASK, 1, 0 WIRE_TASK_1(COUNT_FIELD));
     WIRE_TASK_1(TAKE_FIELD)
     v->retry = v->ordering_key = (struct bytes){"", 0};
+    v->high = 0;
     return c.bad || c.p != c.end ? GR_REFUSE : GR_OK;
 }
 

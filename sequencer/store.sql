@@ -134,7 +134,8 @@ CREATE TABLE workspaces (
   routed   BLOB NOT NULL,             -- the last number routed to each endpoint: 8 bytes each for
                                       -- endpoint and number
   positions BLOB NOT NULL DEFAULT x'',-- where its next delivery is in the queue of each endpoint for which
-                                      -- deliveries wait: 8 bytes each for endpoint and position (lane.h)
+                                      -- deliveries wait: 8 bytes each for endpoint and position (lane.h);
+                                      -- in the upper half of the first the number of the queue
   lane     INTEGER NOT NULL DEFAULT 0 -- the number of its lanes (lane.h). It ascends with new
                                       -- workspaces, so that their deliveries are at the end of an index
 ) STRICT, WITHOUT ROWID;
@@ -252,7 +253,9 @@ CREATE TABLE endpoints (
                                               -- Events from before are in no latency
   round          INTEGER NOT NULL DEFAULT 0,  -- of its queue, if it is not ordered: of the last delivery
                                               -- that was dispatched from it (lane.h)
-  temporary      INTEGER NOT NULL DEFAULT 0   -- 1: made by `grapnel listen`; also after it is deleted
+  temporary      INTEGER NOT NULL DEFAULT 0,  -- 1: made by `grapnel listen`; also after it is deleted
+  round_high     INTEGER NOT NULL DEFAULT 0,  -- the same of its queue of `priority: high`, …
+  round_low      INTEGER NOT NULL DEFAULT 0   -- … and of `low`
 ) STRICT;
 
 -- Endpoints that were made at run time (managed_endpoints.h), by their id in `endpoints`.
@@ -321,8 +324,8 @@ CREATE TABLE deliveries (
                                               -- retry is not marked as a replay
   reopened_ms INTEGER NOT NULL DEFAULT 0,     -- when a person last sent it again after it was final; its
                                               -- age counts from then; 0: never
-  retry_choice TEXT,                          -- policy=, max_attempts= and expires_ms= that its route or
-                                              -- event chose (choice.h); NULL: none
+  retry_choice TEXT,                          -- policy=, max_attempts=, expires_ms= and priority= that its
+                                              -- route or event chose (choice.h); NULL: none
   lane_key    INTEGER NOT NULL DEFAULT 0,     -- lane.h: a lane of its own for each ordering key; 0: it has
                                               -- none, or its endpoint does not tell them apart
   PRIMARY KEY (event, endpoint)

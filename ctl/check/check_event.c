@@ -95,7 +95,18 @@ static json_t *retry_json(const struct settings *s,
                      "expires_in_ms", json_number_or_null(c.expires_in_ms));
 }
 
-/* [{"endpoint":"crm","subscribed":true,"why":"by its own subscription","retry":null}, …] */
+static const char *priority_of(const struct settings *s,
+                               const struct endpoint_settings *e,
+                               struct subject *subject,
+                               const struct published *p)
+{
+    struct chosen_by by = route_chosen_by(s, e->name, subject);
+
+    return priority_name(p && p->priority ? p->priority
+                                          : route_choice(&by).priority);
+}
+
+/* [{"endpoint":"crm","subscribed":true,"why":"by its own subscription","priority":"normal","retry":null}, …] */
 static json_t *routing_json(const struct settings *s, struct subject *subject,
                             const struct published *published)
 {
@@ -117,9 +128,13 @@ static json_t *routing_json(const struct settings *s, struct subject *subject,
         }
         json_array_append_new(
             out,
-            json_pack("{s:s, s:b, s:o, s:o}", "endpoint", name, "subscribed",
-                      (int)subscribed, "why",
-                      json_text((struct bytes){why.data, why.len}), "retry",
+            json_pack("{s:s, s:b, s:o, s:s?, s:o}", "endpoint", name,
+                      "subscribed", (int)subscribed, "why",
+                      json_text((struct bytes){why.data, why.len}), "priority",
+                      subscribed
+                          ? priority_of(s, &s->endpoints[i], subject, published)
+                          : NULL,
+                      "retry",
                       subscribed
                           ? retry_json(s, &s->endpoints[i], subject, published)
                           : json_null()));
@@ -239,11 +254,14 @@ static void print_routing(const json_t *event)
     json_array_foreach(json_object_get(event, "routing"), i, r)
     {
         bool subscribed = json_is_true(json_object_get(r, "subscribed"));
+        const char *priority = text_of(r, "priority");
 
         printf("%s %s: %s, %s", i ? "           " : "endpoints  ",
                text_of(r, "endpoint"), subscribed ? "yes" : "no",
                text_of(r, "why"));
         print_retry(json_object_get(r, "retry"));
+        if (subscribed && strcmp(priority, "normal") != 0)
+            printf("; priority %s", priority);
         printf("\n");
     }
 }

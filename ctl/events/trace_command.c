@@ -243,12 +243,15 @@ static void print_deliveries(struct ctl *c, const json_t *deliveries)
         const char *status = text_of(d, "status");
         const char *next = text_of(d, "next_attempt_at");
         const json_t *retry = json_object_get(d, "retry");
+        const char *priority = text_of(d, "priority");
 
         printf("  %s  %s%s%s%s%s\n", text_of(d, "endpoint"),
                colour_on(status_colour(status), c->colour), status,
                colour_off(status_colour(status), c->colour),
                *next ? ", next attempt " : "",
                *next ? time_of(d, "next_attempt_at") : "");
+        if (*priority && strcmp(priority, "normal") != 0)
+            printf("    priority %s\n", priority);
         if (json_is_object(retry))
             print_retry(retry);
         if (json_array_size(json_object_get(d, "attempts")))

@@ -133,14 +133,24 @@ void endpoint_push(struct granted_endpoint *e, struct task *t, bool due)
     t->state = TASK_WAITING;
     t->due_queue = due;
     e->blocked = false;
-    TAILQ_INSERT_TAIL(&q->tasks, t, queue_link);
+    if (!t->w.high)
+        TAILQ_INSERT_TAIL(&q->tasks, t, queue_link);
+    else if (q->last_high)
+        TAILQ_INSERT_AFTER(&q->tasks, q->last_high, t, queue_link);
+    else
+        TAILQ_INSERT_HEAD(&q->tasks, t, queue_link);
+    if (t->w.high)
+        q->last_high = t;
     q->count++;
 }
 
 void endpoint_remove(struct granted_endpoint *e, struct task *t)
 {
     struct task_queue *q = t->due_queue ? &e->due : &e->fresh;
+    struct task *before = TAILQ_PREV(t, task_list, queue_link);
 
+    if (q->last_high == t)
+        q->last_high = before && before->w.high ? before : NULL;
     TAILQ_REMOVE(&q->tasks, t, queue_link);
     q->count--;
 }
@@ -150,6 +160,8 @@ void endpoint_put_first(struct granted_endpoint *e, struct task *t)
     endpoint_remove(e, t);
     t->due_queue = true;
     TAILQ_INSERT_HEAD(&e->due.tasks, t, queue_link);
+    if (t->w.high && !e->due.last_high)
+        e->due.last_high = t;
     e->due.count++;
     e->due_next = true;
     e->blocked = false;

@@ -3,7 +3,9 @@
  *
  * The configuration arrives with the grant and is kept in memory only, because it
  * contains secrets. Tasks wait in two queues: new ones and due retries. The queues take
- * turns, so that neither new tasks nor a large number of due retries stops the other.
+ * turns, so that neither new tasks nor a large number of due retries stops the other. In each,
+ * tasks of `priority: high` are before the others. These do not wait for ever: the sequencer gives
+ * out high ones in turns with others, and those fill the window when they wait here (priority.h).
  * The throttle (throttle.h) says when an attempt may begin. An endpoint that can begin
  * one now is in the schedule's list of runnable endpoints; one whose throttle opens later
  * is in the queue of throttles. After each change call endpoint_schedule().
@@ -49,6 +51,8 @@ void endpoint_config_drop(struct endpoint_config *c); /* NULL: does nothing */
 
 struct task_queue {
     TAILQ_HEAD(task_list, task) tasks;
+    struct task
+        *last_high; /* behind which the next high one comes; NULL: first */
     int count;
 };
 
@@ -88,7 +92,7 @@ bool endpoint_is_pulled(const struct granted_endpoint *e);
 /* Of zeroed memory: no tasks, no rows. */
 void endpoint_init(struct granted_endpoint *e);
 
-/* Put it at the end of a queue: it is WAITING now. `due`: it is a due retry. */
+/* Put it at the end of a queue, or of its high tasks: it is WAITING now. `due`: it is a due retry. */
 void endpoint_push(struct granted_endpoint *e, struct task *t, bool due);
 /* Take a WAITING task out of its queue. */
 void endpoint_remove(struct granted_endpoint *e, struct task *t);

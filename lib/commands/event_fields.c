@@ -54,6 +54,8 @@ static const struct value retry_fields[] = {
             .flags = VALUE_NULL),
     {0}};
 
+static const char *const priorities[] = {"high", "normal", "low", NULL};
+
 static const struct value delivery_fields[] = {
     TEXT("endpoint", "the name of the endpoint"),
     CHOICE("status", delivery_statuses, "the state of the delivery"),
@@ -68,6 +70,9 @@ static const struct value delivery_fields[] = {
     TIME("next_attempt_at",
          "when the next attempt is due; null: as soon as possible, or never",
          .flags = VALUE_NULL),
+    CHOICE("priority", priorities,
+           "which deliveries leave first while others wait for the same "
+           "endpoint: as its route or its event chose"),
     OBJECT("retry", retry_fields,
            "the retry policy that its route or its event chose; null: that of "
            "its endpoint applies",

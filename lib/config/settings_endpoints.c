@@ -384,6 +384,8 @@ const char *const settings_retry_choice_words[] = {
     [RETRY_CHOICE_NONE] = "none",
     NULL};
 static const char *const on_dead_words[] = {"continue", "halt", NULL};
+/* PRIORITY_HIGH and what follows */
+static const char *const priority_words[] = {"high", "normal", "low", NULL};
 
 /* ---- endpoint_defaults: the shared settings, with their own defaults ---- */
 
@@ -535,6 +537,12 @@ static const struct conf_key route_keys[] = {
         "deliveries by this route end as dead letters (`expired`) this long "
         "after the event was received",
         .min = 1, .max = LONG_MS),
+    KEY(optional_choice, route, choice.priority, "priority", NULL,
+        "which deliveries by this route leave first while others wait for the "
+        "same endpoint: of ten, `high` gets seven, `normal` two and `low` one, "
+        "and what one of them does not need, the others get "
+        "([how](OPERATIONS.md#priorities)). Default: `normal`",
+        .choices = priority_words),
     {0},
 };
 
@@ -543,11 +551,12 @@ const struct conf_section settings_route_section = {
     .help =
         "A subscription of several endpoints, in addition to their own. It may "
         "choose how hard to try, as far as `retry_choice` of the endpoint "
-        "allows. Each of `retry_policy`, `max_attempts` and `expires_in` is "
+        "allows. Each of `retry_policy`, `max_attempts`, `expires_in` and "
+        "`priority` is "
         "taken from the producer's event; if the event does not have it, from "
         "the first route in the file that has it, matches the event and names "
         "the endpoint; else from the endpoint. `retry_choice` does not limit "
-        "`expires_in`.",
+        "`expires_in` and `priority`.",
     .size = sizeof(struct route),
     .keys = route_keys,
 };

@@ -95,6 +95,8 @@ void route_choose(struct chosen_by *by, const struct route *r)
         by->max_attempts = r;
     if (r->choice.expires_in_ms && (!by->expires_in || r < by->expires_in))
         by->expires_in = r;
+    if (r->choice.priority && (!by->priority || r < by->priority))
+        by->priority = r;
 }
 
 struct retry_choice route_choice(const struct chosen_by *by)
@@ -104,7 +106,8 @@ struct retry_choice route_choice(const struct chosen_by *by)
         .max_attempts = by->max_attempts ? by->max_attempts->choice.max_attempts
                                          : 0,
         .expires_in_ms = by->expires_in ? by->expires_in->choice.expires_in_ms
-                                        : 0};
+                                        : 0,
+        .priority = by->priority ? by->priority->choice.priority : 0};
 }
 
 struct chosen_by route_chosen_by(const struct settings *settings,

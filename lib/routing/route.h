@@ -33,7 +33,7 @@ bool route_is_subscribed(const struct settings *settings,
 
 /* The routes from which the choice for one endpoint is taken; NULL: from none. */
 struct chosen_by {
-    const struct route *policy, *max_attempts, *expires_in;
+    const struct route *policy, *max_attempts, *expires_in, *priority;
 };
 /* Take from `route`, which matches the event and names the endpoint, what no route before it
  * in the file chooses. The order of the calls does not matter. */

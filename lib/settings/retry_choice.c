@@ -3,7 +3,7 @@
 
 bool retry_choice_is_empty(const struct retry_choice *c)
 {
-    return !c->policy && !c->max_attempts && !c->expires_in_ms;
+    return !c->policy && !c->max_attempts && !c->expires_in_ms && !c->priority;
 }
 
 /* Of two limits; 0: no limit. */

@@ -1,5 +1,6 @@
 /* retry_choice: how hard to try one delivery, when a route or a producer's event chooses it,
- * and what of that choice the endpoint allows. Pure. Routing makes choices; the sequencer
+ * and what of that choice the endpoint allows. Its `priority` and `expires_in` are always
+ * allowed. Pure. Routing makes choices; the sequencer
  * applies one each time it sends the delivery to a deliverer, so that a reload applies to
  * deliveries that wait; `grapnel check` shows with it what the sequencer would decide. */
 #ifndef SETTINGS_RETRY_CHOICE_H

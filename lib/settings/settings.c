@@ -63,6 +63,26 @@ const struct endpoint_settings *settings_endpoint(const struct settings *s,
     return NULL;
 }
 
+static const char *const priority_names[PRIORITIES] = {
+    [PRIORITY_UNCHOSEN] = "normal",
+    [PRIORITY_HIGH] = "high",
+    [PRIORITY_NORMAL] = "normal",
+    [PRIORITY_LOW] = "low"};
+
+const char *priority_name(enum priority priority)
+{
+    return priority_names[priority];
+}
+
+enum priority priority_named(const char *name)
+{
+    int p = PRIORITY_HIGH;
+
+    while (p < PRIORITIES && strcmp(priority_names[p], name) != 0)
+        p++;
+    return p < PRIORITIES ? (enum priority)p : PRIORITY_UNCHOSEN;
+}
+
 const struct retry_policy *settings_policy(const struct settings *s,
                                            const char *name)
 {

@@ -316,12 +316,27 @@ struct notifier {
     int64_t timeout_ms;
 };
 
-/* How hard to try a delivery, as a route or a producer's event chooses it. What is NULL or 0
- * is not chosen. */
+/* Which deliveries of an endpoint leave before others. */
+enum priority {
+    PRIORITY_UNCHOSEN, /* normal */
+    PRIORITY_HIGH,
+    PRIORITY_NORMAL,
+    PRIORITY_LOW,
+    PRIORITIES,
+};
+
+/* The name of a priority, as a user writes it; that of PRIORITY_UNCHOSEN is "normal". */
+const char *priority_name(enum priority priority);
+/* PRIORITY_UNCHOSEN: there is no priority of this name. */
+enum priority priority_named(const char *name);
+
+/* How hard to try a delivery, and how early, as a route or a producer's event chooses it. What is
+ * NULL or 0 is not chosen. */
 struct retry_choice {
     char *policy; /* its name */
     int64_t max_attempts;
     int64_t expires_in_ms; /* after the event was received */
+    enum priority priority;
 };
 
 struct route {

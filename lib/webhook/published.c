@@ -119,6 +119,19 @@ static gr_rc read_max_attempts(const json_t *value, int64_t *n,
     return GR_OK;
 }
 
+static gr_rc read_priority(const json_t *value, enum priority *priority,
+                           struct published_wrong *w)
+{
+    const char *name = json_string_value(value);
+
+    *priority = name && strlen(name) == json_string_length(value)
+                    ? priority_named(name)
+                    : PRIORITY_UNCHOSEN;
+    return *priority ? GR_OK
+                     : refuse(w, "priority",
+                              "must be \"high\", \"normal\" or \"low\"");
+}
+
 /* Secrets, retries and limits of the delivery are those of one endpoint. */
 static gr_rc read_url(const json_t *value, struct published *p,
                       struct published_wrong *w)
@@ -144,6 +157,7 @@ static gr_rc read_optional(struct published *p, struct published_wrong *w)
     const json_t *expires = json_object_get(p->json, "expires_in");
     const json_t *policy = json_object_get(p->json, "retry_policy");
     const json_t *attempts = json_object_get(p->json, "max_attempts");
+    const json_t *priority = json_object_get(p->json, "priority");
     const json_t *url = json_object_get(p->json, "url");
     const json_t *key = json_object_get(p->json, "ordering_key");
     gr_rc rc = GR_OK;
@@ -159,6 +173,8 @@ static gr_rc read_optional(struct published *p, struct published_wrong *w)
         rc = read_text(policy, "retry_policy", &p->retry_policy, w);
     if (rc == GR_OK && attempts)
         rc = read_max_attempts(attempts, &p->max_attempts, w);
+    if (rc == GR_OK && priority)
+        rc = read_priority(priority, &p->priority, w);
     if (rc == GR_OK && url)
         rc = read_url(url, p, w);
     if (rc == GR_OK && key)
@@ -169,8 +185,9 @@ static gr_rc read_optional(struct published *p, struct published_wrong *w)
 static gr_rc check_names(const json_t *object, struct published_wrong *w)
 {
     static const char *const known[] = {
-        "type",       "workspace",    "data",         "id",  "endpoints",
-        "expires_in", "retry_policy", "max_attempts", "url", "ordering_key"};
+        "type",      "workspace",  "data",         "id",
+        "endpoints", "expires_in", "retry_policy", "max_attempts",
+        "priority",  "url",        "ordering_key"};
     const char *name;
     json_t *value;
 

@@ -2,7 +2,7 @@
  * batch:
  *
  *   {"type","workspace","data"}, and optionally "id", "endpoints", "expires_in",
- *   "retry_policy", "max_attempts", "url", "ordering_key"
+ *   "retry_policy", "max_attempts", "priority", "url", "ordering_key"
  *
  * Ingress and the sequencer both read it with this code: ingress to report errors at once,
  * the sequencer to make the body for endpoints. Pure. */
@@ -12,6 +12,7 @@
 #include "alloc.h"
 #include "bounds.h"
 #include "rc.h"
+#include "settings.h"
 #include <jansson.h>
 
 enum {
@@ -28,6 +29,7 @@ struct published {
     int64_t expires_in_ms;    /* 0: it does not expire */
     const char *retry_policy; /* its name; NULL: it does not choose one */
     int64_t max_attempts;     /* 0: it does not choose a number */
+    enum priority priority;   /* PRIORITY_UNCHOSEN: it does not choose */
     /* instead of its endpoint's, of which it then lists one; NULL: none */
     const char *url;
     const char

@@ -127,6 +127,8 @@ extern const struct conf_type conf_as_size;     /* int64_t, bytes */
 extern const struct conf_type
     conf_as_number; /* double; min and max in hundredths */
 extern const struct conf_type conf_as_choice; /* an enum: an index of choices */
+/* an enum: an index of choices, plus 1; 0: the key is missing */
+extern const struct conf_type conf_as_optional_choice;
 extern const struct conf_type
     conf_as_either; /* bool: true for the second of two choices */
 extern const struct conf_type conf_as_map;  /* the section's struct */

@@ -688,6 +688,35 @@ const struct conf_type conf_as_choice = {
     .print = print_choice,
 };
 
+static void read_optional_choice(const struct conf_value *v,
+                                 const struct conf_key *k, void *target)
+{
+    int i = chosen(v, k);
+
+    if (i >= 0)
+        *(int *)target = i + 1;
+}
+
+static void print_optional_choice(struct buf *out, const struct conf_key *k,
+                                  const void *target, int indent)
+{
+    (void)indent;
+    buf_printf(out, " %s\n", k->choices[*(const int *)target - 1]);
+}
+
+static bool unset_optional_choice(const struct conf_key *k, const void *target)
+{
+    (void)k;
+    return !*(const int *)target;
+}
+
+const struct conf_type conf_as_optional_choice = {
+    .name = "word",
+    .read = read_optional_choice,
+    .print = print_optional_choice,
+    .unset = unset_optional_choice,
+};
+
 static void read_either(const struct conf_value *v, const struct conf_key *k,
                         void *target)
 {

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the stored text: `policy=strict max_attempts=3 expires_ms=1795255200123` ---- */
+/* ---- the stored text: `policy=strict max_attempts=3 expires_ms=1795255200123 priority=high` ---- */
 
 enum { CHOICE_MAX_BYTES = NAME_MAX_BYTES + 100 };
 
@@ -39,7 +39,11 @@ char *choice_text(const struct publication *u, const struct chosen_by *by,
         policy = u->p.retry_policy;
     if (u && u->is && u->p.max_attempts)
         c.max_attempts = u->p.max_attempts;
-    if (!policy && !c.max_attempts && !c.expires_in_ms)
+    if (u && u->is && u->p.priority)
+        c.priority = u->p.priority;
+    if (c.priority == PRIORITY_NORMAL)
+        c.priority = PRIORITY_UNCHOSEN; /* the same, and costs a byte */
+    if (!policy && !c.max_attempts && !c.expires_in_ms && !c.priority)
         return NULL;
     buf_init(&out, CHOICE_MAX_BYTES);
     if (policy) {
@@ -53,6 +57,10 @@ char *choice_text(const struct publication *u, const struct chosen_by *by,
     if (c.expires_in_ms) {
         put_name(&out, "expires_ms");
         buf_printf(&out, "%" PRId64, received_ms + c.expires_in_ms);
+    }
+    if (c.priority) {
+        put_name(&out, "priority");
+        buf_puts(&out, priority_name(c.priority));
     }
     if (!out.failed)
         text = gr_strndup(out.data, out.len);
@@ -84,6 +92,16 @@ static int64_t number_of(const char *text, const char *key)
 int64_t choice_expires_ms(const char *text)
 {
     return number_of(text, "expires_ms");
+}
+
+enum priority choice_priority(const char *text)
+{
+    const char *value = value_of(text, "priority");
+    char *name = value ? gr_strndup(value, strcspn(value, " ")) : NULL;
+    enum priority priority = name ? priority_named(name) : PRIORITY_UNCHOSEN;
+
+    free(name);
+    return priority ? priority : PRIORITY_NORMAL;
 }
 
 /* ---- applied ---- */

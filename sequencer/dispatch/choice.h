@@ -1,4 +1,4 @@
-/* choice: how hard to try one delivery, when a route or a producer's event chose it. Routing
+/* choice: how hard to try one delivery, and how early, when a route or a producer's event chose it. Routing
  * stores the choice with the delivery (`deliveries.retry_choice`); it is applied each time the
  * delivery's task is made. Only code inside the turn calls it.
  *
@@ -24,6 +24,8 @@ char *choice_text(const struct publication *u, const struct chosen_by *by,
                   int64_t received_ms, bool resent);
 /* When a route's `expires_in` ends the delivery (wall); 0: never. */
 int64_t choice_expires_ms(const char *text);
+/* Never PRIORITY_UNCHOSEN. */
+enum priority choice_priority(const char *text);
 /* The policy that was chosen, which borrows from the settings; false: the endpoint's own applies. */
 bool choice_apply(struct sequencer *q, const struct endpoint *e,
                   const char *text, struct retry_policy *out);

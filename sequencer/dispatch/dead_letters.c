@@ -1,5 +1,6 @@
 /* dead_letters: messages about dead letters: those to dlqd, and what dlqd sends back. */
 #include "dead_letters.h"
+#include "choice.h"
 #include "db_sums.h"
 #include "event_intake.h"
 #include "lanes.h"
@@ -303,7 +304,8 @@ static bool reopen_dead(struct sequencer *q, const struct wire_requeued *m,
     }
     workspace = wire_dup(m->workspace);
     ordering_key = wire_dup(publication_ordering_key(m->headers));
-    lane = lanes_of_reopened(e, lanes_workspace(q, workspace), ordering_key);
+    lane = lanes_of_reopened(e, lanes_workspace(q, workspace), ordering_key,
+                             choice_priority(d->retry_choice));
     delivery_reopen(q, e, d, lane, 0);
     free(workspace);
     free(ordering_key);

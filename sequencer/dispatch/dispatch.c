@@ -8,6 +8,7 @@
 #include "hops.h"
 #include "lanes.h"
 #include "log.h"
+#include "priority.h"
 #include "publication.h"
 #include "signature.h"
 #include "store.h"
@@ -49,33 +50,57 @@ bool dispatch_at_once(const struct sequencer *q, const struct endpoint *e)
     return has_capacity(q, e) && !e->waiting;
 }
 
-/* Dispatch deliveries of an endpoint that is not ordered in the order of its queue. Workspaces of
- * which each event is the first would stop all others, so every second batch leaves out those that
- * are first in their round. Returns how many. */
-static int dispatch_queue(struct sequencer *q, struct endpoint *e, int max)
-{
+/* The next deliveries of one queue. */
+struct batch {
     struct ready_row rows[PER_LANE];
+    int count, at;
+};
+
+/* Workspaces of which each event is the first would stop all others, so every second batch leaves out
+ * those that are first in their round. */
+static void read_batch(struct sequencer *q, struct endpoint *e, enum priority p,
+                       int max, struct batch *b)
+{
+    struct endpoint_queue *queue = &e->queues[p];
+
+    if (max > PER_LANE)
+        max = PER_LANE;
+    b->at = b->count = 0;
+    if (queue->past_first)
+        b->count = store_ready(q->store, e->id,
+                               queue_lane(p, queue->round, true), queue_last(p),
+                               max, b->rows);
+    if (!b->count)
+        b->count = store_ready(q->store, e->id, queue_before(p), queue_last(p),
+                               max, b->rows);
+    queue->past_first = !queue->past_first;
+}
+
+/* Dispatch deliveries of an endpoint that is not ordered in the order of its queues. Returns how
+ * many. */
+static int dispatch_queues(struct sequencer *q, struct endpoint *e, int max)
+{
+    struct batch batches[PRIORITIES] = {0};
+    unsigned waiting = (1U << PRIORITIES) - (1U << PRIORITY_HIGH);
     int given = 0;
 
-    while (given < max && has_capacity(q, e)) {
-        int want = max - given < PER_LANE ? max - given : PER_LANE;
-        int n = 0;
+    while (waiting && given < max && has_capacity(q, e)) {
+        enum priority p = priority_next(e->taken, waiting);
+        struct batch *b = &batches[p];
 
-        if (e->past_first)
-            n = store_ready(q->store, e->id, queue_lane(e->round, true), -1,
-                            want, rows);
-        if (!n)
-            n = store_ready(q->store, e->id, INT64_MIN, -1, want, rows);
-        if (!n) {
-            e->waiting = false;
-            break;
+        if (b->at == b->count)
+            read_batch(q, e, p, max - given, b);
+        if (!b->count) {
+            waiting &= ~(1U << p);
+            continue;
         }
-        e->past_first = !e->past_first;
-        for (int i = 0; i < n && has_capacity(q, e); i++, given++) {
-            delivery_dispatch(q, e, rows[i].event, rows[i].next_ms);
-            lanes_reached(q, e, rows[i].lane);
-        }
+        delivery_dispatch(q, e, b->rows[b->at].event, b->rows[b->at].next_ms);
+        lanes_reached(q, e, b->rows[b->at].lane);
+        b->at++;
+        e->taken++;
+        given++;
     }
+    e->waiting = waiting != 0;
     return given;
 }
 
@@ -171,7 +196,7 @@ static int serve(struct sequencer *q, struct endpoint *e, int max)
     if (n < max && e->waiting && !endpoint_is_configured(e) && !e->grant)
         n += end_waiting(q, e, max - n);
     else if (n < max && e->waiting && has_capacity(q, e))
-        n += e->settings->ordered == LANES_NONE ? dispatch_queue(q, e, max - n)
+        n += e->settings->ordered == LANES_NONE ? dispatch_queues(q, e, max - n)
                                                 : dispatch_lanes(q, e, max - n);
     return n;
 }
@@ -379,6 +404,7 @@ void dispatch_encode_task(struct sequencer *q, struct endpoint *e,
     choice_encode(q, e, d->retry_choice, &retry);
     t.retry = (struct bytes){retry.data ? retry.data : "",
                              retry.failed ? 0 : retry.len};
+    t.high = choice_priority(d->retry_choice) == PRIORITY_HIGH;
     wire_put_task(out, &t);
     if (!out->failed)
         window_measure_task(&e->window, d->out_n, out->len - before);

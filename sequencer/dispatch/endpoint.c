@@ -424,6 +424,12 @@ static void forget_actions(void *arg, const char *name)
     free(subject);
 }
 
+/* Another one is of a damaged row. */
+static int64_t round_read(int64_t round)
+{
+    return round > 0 && round < ROUND_MAX ? round : 0;
+}
+
 static void on_endpoint_row(void *arg, const struct endpoint_row *r)
 {
     struct sequencer *q = arg;
@@ -451,8 +457,9 @@ static void on_endpoint_row(void *arg, const struct endpoint_row *r)
     e->failing_for_ms = e->failing_saved_ms = r->failing_for_ms;
     e->healthy = r->healthy;
     e->resumed_ms = r->resumed_ms;
-    if (r->round > 0 && r->round < ROUND_MAX)
-        e->round = r->round;
+    e->queues[PRIORITY_NORMAL].round = round_read(r->round);
+    e->queues[PRIORITY_HIGH].round = round_read(r->round_high);
+    e->queues[PRIORITY_LOW].round = round_read(r->round_low);
     e->warned = r->warned;
     e->paused_ms = r->paused_ms;
     e->gone_after = r->gone_after;
@@ -543,7 +550,9 @@ static void save(struct sequencer *q, const struct endpoint *e)
                                .held_ms = endpoint_held_ms(e),
                                .held_status = e->held_status,
                                .resumed_ms = e->resumed_ms,
-                               .round = e->round,
+                               .round = e->queues[PRIORITY_NORMAL].round,
+                               .round_high = e->queues[PRIORITY_HIGH].round,
+                               .round_low = e->queues[PRIORITY_LOW].round,
                                .gone_after = e->gone_after});
 }
 

@@ -55,6 +55,13 @@ struct endpoint_list {
     size_t count, capacity;
 };
 
+/* One of its queues (lane.h): the present round, the position of deliveries that are sent again,
+ * and whether the next batch leaves out those that are first. */
+struct endpoint_queue {
+    int64_t round, reopened;
+    bool past_first;
+};
+
 struct endpoint {
     int64_t id;
     char name[NAME_MAX_BYTES + 1];
@@ -90,10 +97,10 @@ struct endpoint {
     /* the last lane that had its turn; INT64_MIN: begin a round */
     int64_t last_lane;
     int64_t round_end; /* the last lane of this round */
-    /* The queue, if it is not ordered (lane.h): the present round, the position of deliveries
-     * that are sent again, and whether the next batch leaves out those that are first. */
-    int64_t round, reopened;
-    bool past_first;
+    /* The queues, if it is not ordered, and how many deliveries have been taken from all
+     * of them (priority.h). */
+    struct endpoint_queue queues[PRIORITIES];
+    unsigned taken;
     enum { SETTLED, COLLECTING, LINING_UP } laning;
     struct lane
         lined_up;  /* while LINING_UP: lanes up to this one have a head */

@@ -15,19 +15,56 @@ int64_t lane_of(enum order_lanes ordered, int64_t workspace)
     return (ordered == LANES_WORKSPACE ? LANES_BASE : INT64_MIN) + workspace;
 }
 
-int64_t queue_lane(int64_t round, bool first)
+/* ---- queues ---- */
+
+#define QUEUE_LANES (INT64_C(1) << 60)
+
+static const int queue_numbers[PRIORITIES] = {
+    [PRIORITY_NORMAL] = 0, [PRIORITY_HIGH] = 1, [PRIORITY_LOW] = 2};
+
+int queue_number(enum priority priority)
 {
-    return lane_of(LANES_NONE, 1 + 2 * round + !first);
+    return queue_numbers[priority];
+}
+
+enum priority queue_numbered(uint64_t number)
+{
+    for (int p = PRIORITY_HIGH; p < PRIORITIES; p++)
+        if ((uint64_t)queue_numbers[p] == number)
+            return (enum priority)p;
+    return PRIORITY_UNCHOSEN;
+}
+
+int64_t queue_before(enum priority priority)
+{
+    return INT64_MIN + queue_numbers[priority] * QUEUE_LANES;
+}
+
+int64_t queue_last(enum priority priority)
+{
+    return priority == PRIORITY_LOW ? -1 : queue_before(priority) + QUEUE_LANES;
+}
+
+enum priority queue_priority(int64_t lane)
+{
+    if (lane <= queue_last(PRIORITY_NORMAL))
+        return PRIORITY_NORMAL;
+    return lane <= queue_last(PRIORITY_HIGH) ? PRIORITY_HIGH : PRIORITY_LOW;
+}
+
+int64_t queue_lane(enum priority priority, int64_t round, bool first)
+{
+    return queue_before(priority) + 1 + 2 * round + !first;
 }
 
 int64_t queue_round(int64_t lane)
 {
-    int64_t round = (lane - lane_of(LANES_NONE, 1)) / 2;
+    int64_t round = (lane - queue_lane(queue_priority(lane), 0, true)) / 2;
 
     return round < ROUND_MAX ? round : ROUND_MAX;
 }
 
-int64_t queue_add(int64_t round, int64_t *position)
+int64_t queue_add(enum priority priority, int64_t round, int64_t *position)
 {
     int64_t from = round * ROUND_SHARE;
     int64_t at = *position > from ? *position : from;
@@ -35,7 +72,7 @@ int64_t queue_add(int64_t round, int64_t *position)
     if (at >= ROUND_MAX * ROUND_SHARE)
         at = from;
     *position = at + 1;
-    return queue_lane(at / ROUND_SHARE, at - from < ROUND_FIRST);
+    return queue_lane(priority, at / ROUND_SHARE, at - from < ROUND_FIRST);
 }
 
 int64_t lane_key(const char *ordering_key)

@@ -18,6 +18,9 @@
  * wait for the rest of the round: its first ROUND_FIRST deliveries of the present round are
  * before the others.
  *
+ * Each priority has a queue of its own; priority.h says from which one the next delivery is taken
+ * (docs/decisions/0127). Ordered lanes know no priority.
+ *
  * With `ordered: workspace`, events of one workspace with different ordering keys are in
  * different lanes: these have the number of the workspace, and a key. So they have their turns
  * together, as one workspace, and the oldest head is the first (docs/decisions/0108). */
@@ -47,12 +50,23 @@ enum { ROUND_SHARE = 256, ROUND_FIRST = 16 };
 #define ROUND_MAX (INT64_C(1) << 40)
 
 /* The deliveries of a round, or those of the first ones that are before them. */
-int64_t queue_lane(int64_t round, bool first);
+int64_t queue_lane(enum priority priority, int64_t round, bool first);
 /* The round of this lane; at most ROUND_MAX. */
 int64_t queue_round(int64_t lane);
+/* In whose queue it is: any lane that is not ordered is in one of them. */
+enum priority queue_priority(int64_t lane);
+/* The last lane that is not ordered and before this queue, and the queue's own last one. */
+int64_t queue_before(enum priority priority);
+int64_t queue_last(enum priority priority);
 /* The lane of a delivery that has to wait. `round` is the present one. `*position` counts rounds and
  * deliveries of its workspace in the last one; 0: it has none that wait. */
-int64_t queue_add(int64_t round, int64_t *position);
+int64_t queue_add(enum priority priority, int64_t round, int64_t *position);
+
+/* By these numbers the queues are in the order of lanes, and positions are stored. Files from before there
+ * were priorities have 0 only. */
+int queue_number(enum priority priority);
+/* PRIORITY_UNCHOSEN: a damaged row has this number. */
+enum priority queue_numbered(uint64_t number);
 
 /* The ranges of lanes that an endpoint with this order does not have. Returns how many. */
 enum { LANE_RANGES_MAX = 5 };

@@ -1,5 +1,6 @@
 /* lanes: which delivery of an ordered endpoint waits for which. */
 #include "lanes.h"
+#include "choice.h"
 #include "dispatch.h"
 #include "log.h"
 #include "store.h"
@@ -36,41 +37,46 @@ static struct lane ordered_lane(enum order_lanes by, const struct workspace *ws,
 }
 
 struct lane lanes_of(struct sequencer *q, struct endpoint *e,
-                     struct workspace *ws, const char *ordering_key)
+                     struct workspace *ws, const char *ordering_key,
+                     enum priority priority)
 {
     enum order_lanes by = ordered(e);
-    int64_t *position;
+    int64_t round = e->queues[priority].round, *position;
 
     if (by != LANES_NONE)
         return ordered_lane(by, ws, ordering_key);
-    position = workspace_position(ws, e->id, !dispatch_at_once(q, e));
+    position = workspace_position(ws, e->id, priority, !dispatch_at_once(q, e));
     if (dispatch_at_once(q, e)) {
         /* No delivery waits, so the workspace has used no more than others. */
         if (position && *position) {
             *position = 0;
             workspace_changed(&q->workspaces, ws);
         }
-        return (struct lane){queue_lane(e->round, true), 0};
+        return (struct lane){queue_lane(priority, round, true), 0};
     }
     workspace_changed(&q->workspaces, ws);
-    return (struct lane){queue_add(e->round, position), 0};
+    return (struct lane){queue_add(priority, round, position), 0};
 }
 
 struct lane lanes_of_reopened(struct endpoint *e, const struct workspace *ws,
-                              const char *ordering_key)
+                              const char *ordering_key, enum priority priority)
 {
     enum order_lanes by = ordered(e);
+    struct endpoint_queue *queue = &e->queues[priority];
 
     if (by != LANES_NONE)
         return ordered_lane(by, ws, ordering_key);
-    return (struct lane){queue_add(e->round, &e->reopened), 0};
+    return (struct lane){queue_add(priority, queue->round, &queue->reopened),
+                         0};
 }
 
 void lanes_reached(struct sequencer *q, struct endpoint *e, int64_t lane)
 {
-    if (lane_is_ordered(lane) || queue_round(lane) <= e->round)
+    int64_t *round = &e->queues[queue_priority(lane)].round;
+
+    if (lane_is_ordered(lane) || queue_round(lane) <= *round)
         return;
-    e->round = queue_round(lane);
+    *round = queue_round(lane);
     endpoint_changed(q, e);
 }
 
@@ -169,7 +175,7 @@ static void move_halts(struct sequencer *q, struct endpoint *e)
     for (int i = 0; i < m.count; i++) {
         store_halt_move(q->lanes, m.rows[i].event, e->id,
                         lanes_of(q, e, lanes_workspace(q, m.workspaces[i]),
-                                 m.ordering_keys[i]));
+                                 m.ordering_keys[i], PRIORITY_NORMAL));
         free(m.workspaces[i]);
         free(m.ordering_keys[i]);
     }
@@ -216,10 +222,12 @@ static int collect(struct sequencer *q, struct endpoint *e, int max)
                 store_lane_set(q->lanes, rows[k].event, e->id,
                                lanes_of(q, e,
                                         lanes_workspace(q, rows[k].workspace),
-                                        rows[k].ordering_key),
+                                        rows[k].ordering_key,
+                                        choice_priority(rows[k].retry_choice)),
                                ordered(e) != LANES_NONE);
                 free(rows[k].workspace);
                 free(rows[k].ordering_key);
+                free(rows[k].retry_choice);
             }
             n += got;
         } while (got > 0 && n < max);

@@ -28,11 +28,12 @@ struct workspace *lanes_workspace(struct sequencer *q, const char *name);
  * endpoint is not ordered, call this once for each delivery that is added: the workspace's next one
  * is behind it. */
 struct lane lanes_of(struct sequencer *q, struct endpoint *e,
-                     struct workspace *ws, const char *ordering_key);
+                     struct workspace *ws, const char *ordering_key,
+                     enum priority priority);
 /* The same for a delivery that is sent again: in a queue, those of all workspaces have a share
  * together, so that it is before the backlog of its workspace and never stops the others. */
 struct lane lanes_of_reopened(struct endpoint *e, const struct workspace *ws,
-                              const char *ordering_key);
+                              const char *ordering_key, enum priority priority);
 /* A delivery in this lane is dispatched, or ends without that. In a queue, the round of the last one
  * is the present one. */
 void lanes_reached(struct sequencer *q, struct endpoint *e, int64_t lane);

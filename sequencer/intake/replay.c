@@ -68,10 +68,12 @@ static void choose_again(struct reopening *a, const struct endpoint *e,
 
 /* `ordered` may have changed since the event was routed. */
 static struct lane lane_now(struct sequencer *q, struct endpoint *e,
-                            const struct event_row *ev)
+                            const struct event_row *ev,
+                            const struct delivery *d)
 {
     return lanes_of_reopened(e, lanes_workspace(q, ev->workspace),
-                             ev->ordering_key);
+                             ev->ordering_key,
+                             choice_priority(d->retry_choice));
 }
 
 static void open_one(struct reopening *a, struct endpoint *e)
@@ -85,7 +87,7 @@ static void open_one(struct reopening *a, struct endpoint *e)
                               .action_id = a->action_id,
                               .reopened_ms = q->d.loop.now_ms,
                               .retry_choice = choice_for(a, e)};
-        delivery_add(q, e, lane_now(q, e, &a->ev), &d, NULL, NULL);
+        delivery_add(q, e, lane_now(q, e, &a->ev, &d), &d, NULL, NULL);
         a->opened++;
     } else if (d.status < DELIVERY_DELIVERED) {
         actions_try_now(q, e, &d);
@@ -98,7 +100,7 @@ static void open_one(struct reopening *a, struct endpoint *e)
         a->opened++;
     } else if (d.action_id != a->action_id) {
         choose_again(a, e, &d);
-        delivery_reopen(q, e, &d, lane_now(q, e, &a->ev), a->action_id);
+        delivery_reopen(q, e, &d, lane_now(q, e, &a->ev, &d), a->action_id);
         a->opened++;
     }
     delivery_fini(&d);
@@ -437,7 +439,7 @@ static void look(struct sequencer *q, int64_t event, int64_t endpoint,
         /* A requeue (action_id 0) reopens only a delivery that is still dead. */
         if (there && d.status >= DELIVERY_DELIVERED &&
             (action_id || d.status == DELIVERY_DEAD))
-            delivery_reopen(q, e, &d, lane_now(q, e, &ev), action_id);
+            delivery_reopen(q, e, &d, lane_now(q, e, &ev, &d), action_id);
     }
     delivery_fini(&d);
     event_fini(&ev);

@@ -41,8 +41,9 @@ void routing_add_delivery(struct sequencer *q, struct endpoint *e,
         workspace_forget_routed(ws, e->id, is_over, q);
     if (ev->sequence)
         d.previous = workspace_routed(ws, e->id, ev->sequence);
-    delivery_add(q, e, lanes_of(q, e, ws, ev->ordering_key), &d, ev,
-                 o->content);
+    delivery_add(q, e,
+                 lanes_of(q, e, ws, ev->ordering_key, choice_priority(choice)),
+                 &d, ev, o->content);
     free(d.retry_choice);
 }
 

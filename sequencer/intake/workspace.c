@@ -117,6 +117,21 @@ static size_t unescape(char *type)
     return (size_t)(to - type);
 }
 
+/* A queue that is unknown is of a damaged row. */
+static void read_positions(struct workspace *ws, struct bytes positions)
+{
+    const uint8_t *p = positions.p;
+
+    for (size_t i = 0; i < positions.n / 16; i++, p += 16) {
+        uint64_t key = get_le64(p);
+        enum priority queue = queue_numbered(key >> POSITION_QUEUE_SHIFT);
+
+        if (queue)
+            *workspace_position(ws, (int64_t)(uint32_t)key, queue,
+                                true) = (int64_t)get_le64(p + 8);
+    }
+}
+
 void workspace_read(struct workspace *ws, uint64_t sequence, const char *clock,
                     struct bytes routed, struct bytes positions)
 {
@@ -139,12 +154,9 @@ void workspace_read(struct workspace *ws, uint64_t sequence, const char *clock,
     ws->routed_count = routed.n / 16;
     ws->routed = gr_alloc(ws->routed_count * sizeof *ws->routed);
     for (size_t i = 0; i < ws->routed_count; i++, p += 16)
-        ws->routed[i] = (struct routed){(int64_t)get_le64(p), get_le64(p + 8),
-                                        0};
-    p = positions.p;
-    for (size_t i = 0; i < positions.n / 16; i++, p += 16)
-        *workspace_position(ws, (int64_t)get_le64(p),
-                            true) = (int64_t)get_le64(p + 8);
+        ws->routed[i] = (struct routed){.endpoint = (int64_t)get_le64(p),
+                                        .sequence = get_le64(p + 8)};
+    read_positions(ws, positions);
 }
 
 void workspace_changed(struct workspaces *w, struct workspace *ws)
@@ -211,11 +223,12 @@ uint64_t workspace_routed(struct workspace *ws, int64_t endpoint,
     return before;
 }
 
-int64_t *workspace_position(struct workspace *ws, int64_t endpoint, bool add)
+int64_t *workspace_position(struct workspace *ws, int64_t endpoint,
+                            enum priority priority, bool add)
 {
     struct routed *r = routed_to(ws, endpoint, add);
 
-    return r ? &r->position : NULL;
+    return r ? &r->positions[priority] : NULL;
 }
 
 void workspace_forget_routed(struct workspace *ws, int64_t endpoint,
@@ -242,10 +255,15 @@ void workspace_routed_blob(const struct workspace *ws, struct buf *out)
 
 void workspace_positions_blob(const struct workspace *ws, struct buf *out)
 {
-    for (size_t i = 0; i < ws->routed_count; i++) {
-        if (!ws->routed[i].position)
-            continue;
-        put_le64(out, (uint64_t)ws->routed[i].endpoint);
-        put_le64(out, (uint64_t)ws->routed[i].position);
-    }
+    for (size_t i = 0; i < ws->routed_count; i++)
+        for (int p = PRIORITY_HIGH; p < PRIORITIES; p++) {
+            const struct routed *r = &ws->routed[i];
+
+            if (!r->positions[p])
+                continue;
+            put_le64(out, (uint64_t)r->endpoint |
+                              (uint64_t)queue_number((enum priority)p)
+                                  << POSITION_QUEUE_SHIFT);
+            put_le64(out, (uint64_t)r->positions[p]);
+        }
 }

@@ -8,12 +8,14 @@
 #define SEQUENCER_WORKSPACE_H
 
 #include "alloc.h"
+#include "lane.h"
 #include "lookup.h"
 #include "rc.h"
 #include <sys/queue.h>
 
 enum {
     CLOCK_MAX_BYTES = 2048,
+    POSITION_QUEUE_SHIFT = 32,
     /* More types than this in one workspace are counted together, as `*`. */
     TYPES_MAX = 1024,
 };
@@ -26,7 +28,7 @@ struct type_tally {
 struct routed {
     int64_t endpoint;
     uint64_t sequence;
-    int64_t position; /* in the endpoint's queue (queue_add()) */
+    int64_t positions[PRIORITIES]; /* in the endpoint's queues (queue_add()) */
 };
 
 struct workspace {
@@ -72,10 +74,12 @@ typedef bool workspace_over_fn(void *arg, int64_t endpoint);
 void workspace_forget_routed(struct workspace *ws, int64_t endpoint,
                              workspace_over_fn *is_over, void *arg);
 void workspace_routed_blob(const struct workspace *ws, struct buf *out);
-/* Its position in the queue of `endpoint`, until another endpoint is added; NULL: it has none, and
+/* Its position in this queue of `endpoint`, until another endpoint is added; NULL: it has none, and
  * `add` is false. */
-int64_t *workspace_position(struct workspace *ws, int64_t endpoint, bool add);
-/* Those that are not 0. */
+int64_t *workspace_position(struct workspace *ws, int64_t endpoint,
+                            enum priority priority, bool add);
+/* Those that are not 0: 8 bytes for the endpoint and the number of the queue, which is shifted by
+ * POSITION_QUEUE_SHIFT, and 8 bytes for the position. */
 void workspace_positions_blob(const struct workspace *ws, struct buf *out);
 
 #endif

@@ -466,12 +466,14 @@ static void on_delivery(void *arg, const struct delivery *d,
     json_array_append_new(
         t->deliveries,
         json_pack(
-            "{s:s,s:s,s:o,s:o,s:o,s:o,s:o}", "endpoint", endpoint, "status",
+            "{s:s,s:s,s:o,s:o,s:o,s:o,s:s,s:o}", "endpoint", endpoint, "status",
             delivery_status_name(d->status), "reason",
             json_text_or_null(delivery_has_failed(d->status) ? d->reason : ""),
             "previous", json_number_or_null((int64_t)d->previous), "attempts",
             t->attempts, "next_attempt_at",
-            json_time(d->status < DELIVERY_DELIVERED ? d->next_ms : 0), "retry",
+            json_time(d->status < DELIVERY_DELIVERED ? d->next_ms : 0),
+            "priority", priority_name(choice_priority(d->retry_choice)),
+            "retry",
             choice_json(t->q, endpoint_by_id(t->q, d->endpoint),
                         d->retry_choice)));
 }

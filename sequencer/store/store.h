@@ -95,7 +95,9 @@ void store_workspaces(struct store *s, struct workspaces *w);
     X(i64, held_ms)          \
     X(i64, held_status)      \
     X(i64, resumed_ms)       \
-    X(i64, round)
+    X(i64, round)            \
+    X(i64, round_high)       \
+    X(i64, round_low)
 #define ENDPOINT_COLUMNS(F, X) \
     F(i64, id)                 \
     X(text, name)              \

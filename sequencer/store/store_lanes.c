@@ -39,12 +39,14 @@ struct store_lanes *store_lanes_open(struct db *db)
                               "ORDER BY lane, lane_key LIMIT 1");
     s->range = db_prepare(
         db,
-        "SELECT event, workspace, events.ordering_key FROM deliveries "
+        "SELECT event, workspace, events.ordering_key, retry_choice FROM "
+        "deliveries "
         "INDEXED BY deliveries_waiting LEFT JOIN events ON n = event "
         "WHERE endpoint = ?1 AND behind = 0 AND " WAITING_LANE
         " >= ?2 AND " WAITING_LANE " <= ?3 AND deliveries.status = 0 LIMIT ?4");
     s->range_behind = db_prepare(
-        db, "SELECT d.event, e.workspace, e.ordering_key FROM deliveries d "
+        db, "SELECT d.event, e.workspace, e.ordering_key, d.retry_choice FROM "
+            "deliveries d "
             "INDEXED BY deliveries_lane LEFT JOIN events e ON e.n = d.event "
             "WHERE d.endpoint = ?1 AND +d.lane >= 0 AND (d.status < 3 OR "
             "d.grant_id <> 0) AND d.lane >= ?2 AND d.lane <= ?3 AND "
@@ -184,7 +186,8 @@ int store_lane_range(struct store_lanes *s, int64_t endpoint, bool behind,
     bind_i64(q, 4, max);
     for (; n < max && db_step(s->db, q); n++)
         rows[n] = (struct lane_row){col_i64(q, 0), gr_strdup(col_text(q, 1)),
-                                    gr_strdup(col_text(q, 2))};
+                                    gr_strdup(col_text(q, 2)),
+                                    gr_strdup(col_text(q, 3))};
     db_done(q);
     return n;
 }

@@ -32,10 +32,10 @@ bool store_lane_after(struct store_lanes *s, int64_t endpoint, struct lane lane,
                       struct lane *next);
 
 /* Waiting deliveries in lanes of this range, at most `max`, with workspace and ordering key of
- * their event (copied; the caller frees). Returns how many. */
+ * their event (copied; the caller frees, also `retry_choice`, which may be NULL). Returns how many. */
 struct lane_row {
     int64_t event;
-    char *workspace, *ordering_key;
+    char *workspace, *ordering_key, *retry_choice;
 };
 int store_lane_range(struct store_lanes *s, int64_t endpoint, bool behind,
                      struct lane_range range, int max, struct lane_row *rows);

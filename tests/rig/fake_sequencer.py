@@ -97,13 +97,13 @@ class FakeSequencer:
              base=0, first_ms=0, next_ms=0, headers=None, sequence=1,
              previous=0, clock="t=1", series=0, replay=0, expires_ms=0,
              workspace="ws-1", source_sequence="", gap="", late=0, url="",
-             retry=b"", ordering_key=""):
+             retry=b"", ordering_key="", high=0):
         return self.put(
             TASK, grant, endpoint, event, "plane", "issue.created", workspace,
             int(time.time() * 1000), sequence, previous, clock,
             source_sequence, gap, late, url, series, replay, attempts, base, first_ms, next_ms,
             packed_headers(headers or [("Content-Type", "application/json")]),
-            body, expires_ms, retry, ordering_key, version=2)
+            body, expires_ms, retry, ordering_key, high, version=2)
 
     def revoke(self, grant):
         self.put(REVOKE, grant)

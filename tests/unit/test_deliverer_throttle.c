@@ -655,6 +655,39 @@ static void lanes_of_ordering_keys_are_busy_alone(void **state)
     busy_lanes_fini(&lanes);
 }
 
+/* In the order in which they came among themselves, and after one that begins first for another reason
+ * (endpoint_put_first()). */
+static void tasks_of_high_priority_are_before_others(void **state)
+{
+    static struct task tasks[6];
+    static const int order[] = {2, 1, 3, 5, 0, 4};
+    struct endpoint_config c = config();
+    struct granted_endpoint e = {.config = &c};
+    struct busy_lanes lanes = {0};
+
+    (void)state;
+    endpoint_init(&e);
+    throttle_configure(&e.throttle, &c);
+    for (size_t i = 0; i < COUNT_OF(tasks); i++) {
+        tasks[i].w.high = i == 1 || i == 3 || i == 5;
+        endpoint_push(&e, &tasks[i], true);
+        if (i == 2)
+            endpoint_put_first(&e, &tasks[i]);
+    }
+    for (size_t i = 0; i < COUNT_OF(tasks); i++)
+        assert_ptr_equal(endpoint_next(&e, &lanes, 1, S), &tasks[order[i]]);
+    /* The last high one has left the queue: the next one is the first again. */
+    endpoint_push(&e, &tasks[0], false);
+    endpoint_push(&e, &tasks[1], false);
+    endpoint_push(&e, &tasks[3], false);
+    endpoint_remove(&e, &tasks[3]);
+    endpoint_push(&e, &tasks[5], false);
+    assert_ptr_equal(endpoint_next(&e, &lanes, 1, S), &tasks[1]);
+    assert_ptr_equal(endpoint_next(&e, &lanes, 1, S), &tasks[5]);
+    assert_ptr_equal(endpoint_next(&e, &lanes, 1, S), &tasks[0]);
+    assert_null(endpoint_next(&e, &lanes, 1, S));
+}
+
 static void a_rate_limit_applies_to_all_attempts(void **state)
 {
     struct endpoint_config c = config();
@@ -699,6 +732,7 @@ int main(void)
         cmocka_unit_test(a_hold_without_a_breaker),
         cmocka_unit_test(tokens_of_a_turn_wait_for_its_commit),
         cmocka_unit_test(lanes_of_ordering_keys_are_busy_alone),
+        cmocka_unit_test(tasks_of_high_priority_are_before_others),
         cmocka_unit_test(a_rate_limit_applies_to_all_attempts),
     };
 

@@ -46,6 +46,14 @@ static void an_error_names_its_field(void **state)
          "endpoints", "list of names"},
         {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,\"endpoints\":[1]}",
          "endpoints", "list of names"},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,\"priority\":"
+         "\"urgent\"}",
+         "priority", "must be \"high\", \"normal\" or \"low\""},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,\"priority\":1}",
+         "priority", "must be"},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,"
+         "\"priority\":\"high\\u0000\"}",
+         "priority", "must be"},
         {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,\"expires_in\":60}",
          "expires_in", "duration"},
         {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,"
@@ -188,11 +196,12 @@ static void an_object_may_choose_how_hard_to_try(void **state)
         published_read(&p,
                        text("{\"type\":\"t\",\"workspace\":\"w\",\"data\":{},"
                             "\"retry_policy\":\"quick\","
-                            "\"max_attempts\":3}"),
+                            "\"max_attempts\":3,\"priority\":\"low\"}"),
                        &w),
         GR_OK);
     assert_string_equal(p.retry_policy, "quick");
     assert_int_equal(p.max_attempts, 3);
+    assert_int_equal(p.priority, PRIORITY_LOW);
     assert_int_equal(published_judge(&p, &s, &(struct producer){0}, &w),
                      PUBLISHED_GOOD);
     quick[0] = 'Q';

@@ -159,10 +159,13 @@ static void a_policy_that_is_gone_is_replaced_by_the_endpoints(void **state)
 
 static void the_first_route_with_a_key_decides_about_it(void **state)
 {
-    struct route r[3] = {
-        {.choice = {.max_attempts = 3}},
-        {.choice = {.policy = long_name, .max_attempts = 4}},
-        {.choice = {.policy = short_name, .expires_in_ms = 5}}};
+    struct route r[3] = {{.choice = {.max_attempts = 3}},
+                         {.choice = {.policy = long_name,
+                                     .max_attempts = 4,
+                                     .priority = PRIORITY_NORMAL}},
+                         {.choice = {.policy = short_name,
+                                     .expires_in_ms = 5,
+                                     .priority = PRIORITY_HIGH}}};
     struct chosen_by by = {0};
     struct retry_choice c;
 
@@ -177,6 +180,9 @@ static void the_first_route_with_a_key_decides_about_it(void **state)
     assert_string_equal(c.policy, "long");
     assert_int_equal(c.max_attempts, 3);
     assert_int_equal(c.expires_in_ms, 5);
+    assert_int_equal(c.priority, PRIORITY_NORMAL);
+    assert_false(retry_choice_is_empty(
+        &(struct retry_choice){.priority = PRIORITY_LOW}));
 }
 
 static void a_policy_is_packed_and_read(void **state)

@@ -79,10 +79,10 @@ static void a_workspace_has_its_share_of_each_round(void **state)
 
     (void)state;
     for (int64_t i = 0; i < INT64_C(3) * ROUND_SHARE; i++) {
-        int64_t lane = queue_add(7, &position);
+        int64_t lane = queue_add(PRIORITY_NORMAL, 7, &position);
 
-        assert_int_equal(lane,
-                         queue_lane(7 + i / ROUND_SHARE, i < ROUND_FIRST));
+        assert_int_equal(lane, queue_lane(PRIORITY_NORMAL, 7 + i / ROUND_SHARE,
+                                          i < ROUND_FIRST));
         assert_int_equal(queue_round(lane), 7 + i / ROUND_SHARE);
         assert_false(lane_is_ordered(lane));
         assert_true(lane >= before);
@@ -97,15 +97,71 @@ static void a_quiet_workspace_is_before_the_rest_of_a_round(void **state)
 
     (void)state;
     for (int i = 0; i < 5 * ROUND_SHARE; i++)
-        last = queue_add(0, &busy);
-    assert_true(queue_add(2, &quiet) < queue_lane(2, false));
-    assert_true(queue_add(2, &quiet) < last);
+        last = queue_add(PRIORITY_NORMAL, 0, &busy);
+    assert_true(queue_add(PRIORITY_NORMAL, 2, &quiet) <
+                queue_lane(PRIORITY_NORMAL, 2, false));
+    assert_true(queue_add(PRIORITY_NORMAL, 2, &quiet) < last);
     /* What it did not use in earlier rounds is not saved up. */
     for (int i = 2; i < ROUND_FIRST; i++)
-        assert_int_equal(queue_add(2, &quiet), queue_lane(2, true));
-    assert_int_equal(queue_add(2, &quiet), queue_lane(2, false));
+        assert_int_equal(queue_add(PRIORITY_NORMAL, 2, &quiet),
+                         queue_lane(PRIORITY_NORMAL, 2, true));
+    assert_int_equal(queue_add(PRIORITY_NORMAL, 2, &quiet),
+                     queue_lane(PRIORITY_NORMAL, 2, false));
     /* A busy one is not first in rounds that it has used already. */
-    assert_int_equal(queue_add(2, &busy), queue_lane(5, false));
+    assert_int_equal(queue_add(PRIORITY_NORMAL, 2, &busy),
+                     queue_lane(PRIORITY_NORMAL, 5, false));
+}
+
+/* Each lane of a queue is found by asking for that queue, and for no other; all are unordered lanes. */
+static void queues_are_ranges_of_lanes(void **state)
+{
+    static const int64_t rounds[] = {0, 1, 4711, ROUND_MAX};
+
+    (void)state;
+    for (int p = PRIORITY_HIGH; p < PRIORITIES; p++) {
+        enum priority is = (enum priority)p;
+
+        assert_int_equal(queue_numbered((uint64_t)queue_number(is)), is);
+        for (size_t i = 0; i < 2 * COUNT_OF(rounds); i++) {
+            int64_t round = rounds[i / 2];
+            int64_t lane = queue_lane(is, round, i % 2);
+
+            assert_int_equal(queue_priority(lane), is);
+            assert_int_equal(queue_round(lane), round);
+            assert_false(is_of_another_kind(LANES_NONE, lane));
+            for (int k = PRIORITY_HIGH; k < PRIORITIES; k++)
+                assert_int_equal(lane > queue_before((enum priority)k) &&
+                                     lane <= queue_last((enum priority)k),
+                                 k == p);
+        }
+    }
+    assert_int_equal(queue_numbered(3), PRIORITY_UNCHOSEN);
+}
+
+/* What waited in an earlier version is `normal`. */
+static void lanes_from_before_priorities_are_normal(void **state)
+{
+    (void)state;
+    assert_int_equal(queue_lane(PRIORITY_NORMAL, 7, true),
+                     lane_of(LANES_NONE, 15));
+    assert_int_equal(queue_lane(PRIORITY_NORMAL, 7, false),
+                     lane_of(LANES_NONE, 16));
+    assert_int_equal(queue_number(PRIORITY_NORMAL), 0);
+}
+
+/* No unordered lane, however damaged, is in no queue. */
+static void every_unordered_lane_is_in_a_queue(void **state)
+{
+    static const int64_t lanes[] = {INT64_MIN + 1,
+                                    INT64_MIN + (INT64_C(1) << 50),
+                                    -(INT64_C(1) << 62), -4711, -1};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(lanes); i++) {
+        enum priority p = queue_priority(lanes[i]);
+
+        assert_true(lanes[i] > queue_before(p) && lanes[i] <= queue_last(p));
+    }
 }
 
 /* Numbers of a damaged row overflow nothing, and cost no other workspace its turn. */
@@ -114,14 +170,19 @@ static void a_damaged_position_is_bounded(void **state)
     int64_t position = INT64_MAX;
 
     (void)state;
-    assert_int_equal(queue_add(3, &position), queue_lane(3, true));
-    assert_int_equal(queue_add(3, &position), queue_lane(3, true));
+    assert_int_equal(queue_add(PRIORITY_NORMAL, 3, &position),
+                     queue_lane(PRIORITY_NORMAL, 3, true));
+    assert_int_equal(queue_add(PRIORITY_NORMAL, 3, &position),
+                     queue_lane(PRIORITY_NORMAL, 3, true));
     position = INT64_MIN;
-    assert_int_equal(queue_add(3, &position), queue_lane(3, true));
+    assert_int_equal(queue_add(PRIORITY_NORMAL, 3, &position),
+                     queue_lane(PRIORITY_NORMAL, 3, true));
     assert_int_equal(queue_round(-1), ROUND_MAX);
     assert_int_equal(queue_round(INT64_MIN), 0);
     position = 0;
-    assert_int_equal(queue_round(queue_add(ROUND_MAX, &position)), ROUND_MAX);
+    assert_int_equal(
+        queue_round(queue_add(PRIORITY_NORMAL, ROUND_MAX, &position)),
+        ROUND_MAX);
 }
 
 /* It is stored with deliveries, so it never changes. */
@@ -144,6 +205,9 @@ int main(void)
         cmocka_unit_test(lanes_of_an_older_program_are_recognised),
         cmocka_unit_test(a_workspace_has_its_share_of_each_round),
         cmocka_unit_test(a_quiet_workspace_is_before_the_rest_of_a_round),
+        cmocka_unit_test(queues_are_ranges_of_lanes),
+        cmocka_unit_test(lanes_from_before_priorities_are_normal),
+        cmocka_unit_test(every_unordered_lane_is_in_a_queue),
         cmocka_unit_test(a_damaged_position_is_bounded),
         cmocka_unit_test(an_ordering_key_has_one_number),
     };

@@ -500,6 +500,7 @@ static void assert_range(struct store_lanes *lanes, bool behind,
                  (int)rows[i].event);
         free(rows[i].workspace);
         free(rows[i].ordering_key);
+        free(rows[i].retry_choice);
     }
     assert_string_equal(found, events);
 }

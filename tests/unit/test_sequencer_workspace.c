@@ -92,16 +92,18 @@ static void a_workspace_is_read_as_it_was_written(void **state)
     assert_int_equal(workspace_routed(ws, 7, 3), 0);
     assert_int_equal(workspace_routed(ws, 7, 5), 3);
     assert_int_equal(workspace_routed(ws, 9, 6), 0);
-    assert_null(workspace_position(ws, 11, false));
-    *workspace_position(ws, 9, true) = 4711;
-    *workspace_position(ws, 11, true) = 12;
+    assert_null(workspace_position(ws, 11, PRIORITY_NORMAL, false));
+    *workspace_position(ws, 9, PRIORITY_NORMAL, true) = 4711;
+    *workspace_position(ws, 11, PRIORITY_NORMAL, true) = 12;
+    *workspace_position(ws, 11, PRIORITY_HIGH, true) = 13;
+    *workspace_position(ws, 11, PRIORITY_LOW, true) = 14;
     buf_init(&clock, 4096);
     buf_init(&routed, 4096);
     buf_init(&positions, 4096);
     workspace_clock(ws, "", 4096, &clock);
     workspace_routed_blob(ws, &routed);
     workspace_positions_blob(ws, &positions);
-    assert_int_equal(positions.len, 2 * 16); /* none that is 0 */
+    assert_int_equal(positions.len, 4 * 16); /* none that is 0 */
     workspace_read(again, ws->sequence, clock.data,
                    (struct bytes){routed.data, routed.len},
                    (struct bytes){positions.data, positions.len});
@@ -116,9 +118,14 @@ static void a_workspace_is_read_as_it_was_written(void **state)
     assert_string_equal(clock_of(again, "", 4096), clock.data);
     assert_int_equal(workspace_routed(again, 7, 8), 5);
     assert_int_equal(workspace_routed(again, 9, 8), 6);
-    assert_int_equal(*workspace_position(again, 7, false), 0);
-    assert_int_equal(*workspace_position(again, 9, false), 4711);
-    assert_int_equal(*workspace_position(again, 11, false), 12);
+    assert_int_equal(*workspace_position(again, 7, PRIORITY_NORMAL, false), 0);
+    assert_int_equal(*workspace_position(again, 9, PRIORITY_NORMAL, false),
+                     4711);
+    assert_int_equal(*workspace_position(again, 11, PRIORITY_NORMAL, false),
+                     12);
+    assert_int_equal(*workspace_position(again, 11, PRIORITY_HIGH, false), 13);
+    assert_int_equal(*workspace_position(again, 11, PRIORITY_LOW, false), 14);
+    assert_int_equal(*workspace_position(again, 9, PRIORITY_HIGH, false), 0);
     assert_int_equal(workspace_number(&all, again, "a"), ws->sequence + 1);
     buf_fini(&clock);
     buf_fini(&routed);

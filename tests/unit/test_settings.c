@@ -859,6 +859,8 @@ static const struct {
     {REACH("") "routes: [{endpoints: e, sources: x}]", "there is no source"},
     {REACH("") "routes: [{endpoints: e, retry_policy: stric}]",
      "there is no retry policy \"stric\" (did you mean strict?)"},
+    {REACH("") "routes: [{endpoints: e, priority: higher}]",
+     "\"higher\" is not one of: high, normal, low"},
     {REACH("") "routes: [{endpoints: e, max_attempts: 0}]",
      "must be at least 1"},
     {REACH("") "routes: [{endpoints: e, expires_in: 0s}]",

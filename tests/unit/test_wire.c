@@ -277,6 +277,8 @@ static void a_stored_task_of_version_1_is_read(void **state)
     assert_int_equal(task.ordering_key.n, 0);
     sample.retry = task.retry;
     sample.ordering_key = task.ordering_key;
+    assert_int_equal(task.high, 0);
+    sample.high = 0;
     assert_same_task(&sample, &task);
     for (size_t n = 0; n < then.len; n++)
         assert_int_equal(
