@@ -135,6 +135,13 @@ class Priority(RigTest):
                                 (other, "low")):
             rig.wait_status(event)
             self.assertEqual(self.priority(rig, event), priority)
+        sample = rig.folder / "event.json"
+        sample.write_text(json.dumps({"type": "order.paid", "workspace": "acme",
+                                      "data": {}}))
+        shown, _ = rig.cli("check", "--event", str(sample), "--source", "app")
+        self.assertEqual(shown["routing"][0]["priority"], "high")
+        self.assertIn("; priority high", rig.cli_text(
+            "check", "--event", str(sample), "--source", "app").stdout)
         refused = http_request(
             rig.ingress_port, "POST", "/v1/events", json.dumps(
                 {"type": "t", "workspace": "w", "data": 1, "priority": "top"}).encode(),
