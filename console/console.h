@@ -84,6 +84,7 @@ struct console {
     struct learned *learned;
     struct series_store *series;
     struct forward *forward;
+    struct proxy *proxy;
     struct web *web;
     struct api *api;
     struct live *live;

@@ -134,6 +134,7 @@ static const struct links_ops links_ops = {0};
 static const struct daemon_plan plan = {
     .process = "console",
     .default_name = "console",
+    .asks_hosts = true,
     .summary = "serves metrics and the management API, and sends alerts",
     .schema = &console_schema,
     .links = &links_ops,
@@ -155,7 +156,8 @@ static const struct daemon_plan plan = {
  * Promises  nothing that an event depends on; alerts and unsent notifications survive
  *           a restart
  * Reads     the PUB sockets of all processes in run_dir; dlqd's dead letters, over its
- *           control socket; for the management API, all control sockets
+ *           control socket; for the management API, all control sockets; those of
+ *           processes on other hosts, for which it binds sockets in run_dir (proxy.h)
  * Writes    console.db; metrics.publish; HTTP on console.listen; notifiers
  * Refuses   notifiers at private addresses, unless allowed (P8); alerts over
  *           HTTP without a token

@@ -8,6 +8,7 @@
 #include "log.h"
 #include "monitors.h"
 #include "portal.h"
+#include "proxy.h"
 #include "sessions.h"
 #include "sign_in.h"
 #include "static_pages.h"
@@ -44,6 +45,7 @@ void console_open(void *self)
     c->learned = learned_open(c);
     c->notify = notify_open();
     c->source_tests = source_tests_open();
+    c->proxy = proxy_open(s->run_dir, c->daemon.cluster);
     c->otlp = otlp_open(s->run_dir, c->daemon.started_ms);
     LIST_INIT(&c->active);
     LIST_INIT(&c->silences);
@@ -185,6 +187,7 @@ void console_reload(void *self, struct settings *fresh)
                     strcmp(is->certificate, was->certificate) != 0))
         web_set_tls(c->web, is);
     live_reload(c->live, &fresh->console.tokens);
+    proxy_reload(c->proxy);
     c->judge_due_ms = c->daemon.loop.mono_ms + fresh->console.evaluate_ms;
 }
 
@@ -196,6 +199,7 @@ void console_close(void *self)
     api_close(c->api);
     live_close(c->live);
     forward_close(c->forward);
+    proxy_close(c->proxy);
     dead_letter_alerts_close(c);
     alert_events_close(c->alert_events);
     audit_heads_close(c->heads);

@@ -327,14 +327,18 @@ static void set_options(struct cluster *c, zsock_t *socket)
     zsock_set_heartbeat_timeout(socket, sixth);
 }
 
-/* The port of `kind`: the inbox has that of the address, the priority inbox the next one. */
+/* Each has its own port, from that of the address on. */
+static const char *const socket_kinds[] = {"inbox", "priority", "control"};
+
 static char *endpoint_of(const char *address, bool bind, const char *kind)
 {
     size_t n = host_bytes(address);
-    long port = strtol(address + n + 1, NULL, 10) +
-                (strcmp(kind, "priority") == 0);
+    long port = strtol(address + n + 1, NULL, 10);
     bool number = *address == '[' || strspn(address, "0123456789.") == n;
 
+    for (long i = 0; i < (long)COUNT_OF(socket_kinds); i++)
+        if (strcmp(kind, socket_kinds[i]) == 0)
+            port += i;
     return bind && !number ? gr_printf("tcp://*:%ld", port)
                            : gr_printf("tcp://%.*s:%ld", (int)n, address, port);
 }
@@ -365,7 +369,6 @@ char *cluster_address(const struct cluster *c, const char *name,
 static const struct remote *parse(const struct cluster *c, struct bytes address,
                                   const char **kind)
 {
-    static const char *const known[] = {"inbox", "priority"};
     const size_t scheme = strlen(PEER_SCHEME);
     char text[INBOX_MAX_BYTES + 1], *dot;
     const struct remote *r;
@@ -379,11 +382,11 @@ static const struct remote *parse(const struct cluster *c, struct bytes address,
         return NULL;
     *dot = 0;
     r = find(c, text + scheme);
-    for (size_t i = 0; r && !r->here && i < COUNT_OF(known); i++)
+    for (size_t i = 0; r && !r->here && i < COUNT_OF(socket_kinds); i++)
         if (wire_is((struct bytes){(const char *)address.p + (dot + 1 - text),
                                    address.n - (size_t)(dot + 1 - text)},
-                    known[i])) {
-            *kind = known[i];
+                    socket_kinds[i])) {
+            *kind = socket_kinds[i];
             return r;
         }
     return NULL;
@@ -393,7 +396,7 @@ bool cluster_reaches(const struct cluster *c, struct bytes address)
 {
     const char *kind;
 
-    return parse(c, address, &kind) != NULL;
+    return parse(c, address, &kind) && strcmp(kind, "control") != 0;
 }
 
 char *cluster_route(const struct cluster *c, const char *address)
@@ -417,7 +420,8 @@ gr_rc cluster_connect(struct cluster *c, zsock_t *socket, const char *route)
     wire_copy(key, sizeof key, (struct bytes){route, KEY_TEXT_BYTES});
     set_options(c, socket);
     zsock_set_curve_serverkey(socket, key);
-    zsock_set_maxmsgsize(socket, COMMAND_MAX_BYTES);
+    if (zsock_maxmsgsize(socket) < 0)
+        zsock_set_maxmsgsize(socket, COMMAND_MAX_BYTES);
     zsock_set_connect_timeout(socket, HANDSHAKE_MS);
     zsock_set_reconnect_ivl(socket, RECONNECT_MS);
     zsock_set_reconnect_ivl_max(socket, RECONNECT_MAX_MS);
@@ -445,6 +449,13 @@ static const char *sender_kind(int kind)
     }
 }
 
+static bool is_kind(const char *name, const char *kind)
+{
+    size_t n = strlen(kind);
+
+    return strncmp(name, kind, n) == 0 && (!name[n] || name[n] == '-');
+}
+
 static bool is_from(const char *name, struct bytes frame)
 {
     const size_t scheme = strlen(PEER_SCHEME), n = strlen(name);
@@ -453,8 +464,7 @@ static bool is_from(const char *name, struct bytes frame)
 
     if (!wire_sender(frame, &from, &inbox) || !wire_is(from, name))
         return false;
-    if (kind && (strncmp(name, kind, strlen(kind)) != 0 ||
-                 (name[strlen(kind)] && name[strlen(kind)] != '-')))
+    if (is_kind(name, "console") || (kind && !is_kind(name, kind)))
         return false;
     return inbox.n > scheme + n + 1 &&
            memcmp(inbox.p, PEER_SCHEME, scheme) == 0 &&
@@ -480,4 +490,32 @@ bool cluster_admits(struct cluster *c, const char *key, struct bytes frame)
                  "name, or such a process does not send it",
                  name);
     return false;
+}
+
+/* ---- control requests ---- */
+
+bool cluster_may_ask(struct cluster *c, const char *key)
+{
+    const char *name = key ? name_of(c, key) : NULL;
+
+    if (name && is_kind(name, "console"))
+        return true;
+    note_refused(c,
+                 "a control request was refused: only the key of a console in "
+                 "cluster.peers may send one",
+                 name  ? name
+                 : key ? key
+                       : "");
+    return false;
+}
+
+const char *cluster_asked(const struct cluster *c, size_t *at)
+{
+    while (c && *at < c->count) {
+        const struct remote *r = &c->peers[(*at)++];
+
+        if (!r->here && !is_kind(r->name, "console"))
+            return r->name;
+    }
+    return NULL;
 }

@@ -30,7 +30,7 @@ void cluster_reload(struct cluster *c, const struct settings *s);
 zsock_t *cluster_socket(struct cluster *c);
 void cluster_work(struct cluster *c);
 
-/* Bind at our address, for "inbox" or "priority". Exits 69 when that fails. */
+/* Bind at our address, for "inbox", "priority" or "control". Exits 69 when that fails. */
 void cluster_bind(struct cluster *c, zsock_t *socket, const char *kind);
 /* "peer://NAME.KIND"; NULL: the peer is not on another host. The caller frees it. */
 char *cluster_address(const struct cluster *c, const char *name,
@@ -39,10 +39,16 @@ char *cluster_address(const struct cluster *c, const char *name,
 bool cluster_reaches(const struct cluster *c, struct bytes address);
 /* Where such an address leads now, and the key of that end, as one text; the caller frees it. NULL: nowhere. */
 char *cluster_route(const struct cluster *c, const char *address);
-/* Connect along a route. */
+/* Connect along a route. The socket receives at most its maxmsgsize, or, if that is not set, what ZeroMQ itself
+ * needs. */
 GR_MUST_CHECK gr_rc cluster_connect(struct cluster *c, zsock_t *socket,
                                     const char *route);
 /* Whether a frame from a connection with this key (NULL: unknown) is what it claims to be. */
 bool cluster_admits(struct cluster *c, const char *key, struct bytes frame);
+/* Whether a connection with this key (NULL: unknown) may send control requests: only a console may. */
+bool cluster_may_ask(struct cluster *c, const char *key);
+
+/* The names of the processes on other hosts that a console asks; *at begins at 0. NULL: there is no further one. */
+const char *cluster_asked(const struct cluster *c, size_t *at);
 
 #endif

@@ -262,6 +262,12 @@ bool api_answered(struct api_request *r, size_t i)
     switch (q->end) {
     case QUESTION_REPLIED:
         return true;
+    case QUESTION_UNAVAILABLE:
+        if (!*q->why)
+            break;
+        api_fail(r, WEB_PROCESS_UNAVAILABLE, NULL,
+                 "%s, on another host, cannot be reached: %s", q->name, q->why);
+        return false;
     case QUESTION_REFUSED:
         return fail_refused(r, q);
     case QUESTION_BUSY:
@@ -297,12 +303,13 @@ bool api_answered(struct api_request *r, size_t i)
                  q->name);
         return false;
     default:
-        api_fail(r, WEB_PROCESS_UNAVAILABLE, NULL,
-                 "%s does not run: start it; `grapnel status` shows the "
-                 "processes",
-                 q->name);
-        return false;
+        break;
     }
+    api_fail(r, WEB_PROCESS_UNAVAILABLE, NULL,
+             "%s does not run: start it; `grapnel status` shows the "
+             "processes",
+             q->name);
+    return false;
 }
 
 static json_t *page(const struct command_spec *c, const char *owner,

@@ -236,9 +236,11 @@ static void take_reply(struct process_client *p, struct process_socket *s)
     q->reply = control_reading(s->reply, q->code, q->why);
     process_socket_done(s);
     end(p, q,
-        q->reply   ? QUESTION_REPLIED
-        : *q->code ? QUESTION_REFUSED
-                   : QUESTION_UNREADABLE);
+        q->reply                                    ? QUESTION_REPLIED
+        : strcmp(q->code, CONTROL_UNREACHABLE) == 0 ? QUESTION_UNAVAILABLE
+        : strcmp(q->code, CONTROL_LOST) == 0        ? QUESTION_LOST
+        : *q->code                                  ? QUESTION_REFUSED
+                                                    : QUESTION_UNREADABLE);
 }
 
 static void run_socket(struct process_client *p, struct process_socket *s)

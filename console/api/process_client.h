@@ -15,11 +15,12 @@
 struct process_client;
 
 enum question_end {
-    QUESTION_OPEN,        /* it has not ended */
-    QUESTION_REPLIED,     /* `reply` */
-    QUESTION_REFUSED,     /* `code` and `why` */
-    QUESTION_UNREADABLE,  /* the reply is not valid, or too large */
-    QUESTION_BUSY,        /* too many wait for this process */
+    QUESTION_OPEN,       /* it has not ended */
+    QUESTION_REPLIED,    /* `reply` */
+    QUESTION_REFUSED,    /* `code` and `why` */
+    QUESTION_UNREADABLE, /* the reply is not valid, or too large */
+    QUESTION_BUSY,       /* too many wait for this process */
+    /* `why` of these two is empty for a process of this host. */
     QUESTION_UNAVAILABLE, /* it does not run, and did not get the request */
     QUESTION_LOST,        /* it ended between request and reply */
     QUESTION_TIMEOUT,     /* it has not replied in time … */

@@ -56,7 +56,7 @@ static const char *why_not(const struct process_question *q)
     switch (q->end) {
     case QUESTION_UNAVAILABLE:
     case QUESTION_LOST:
-        return "does not run";
+        return *q->why ? q->why : "does not run";
     case QUESTION_BUSY:
         return "was asked too often; this is read again";
     case QUESTION_UNREADABLE:
@@ -83,7 +83,11 @@ static void add_absent(json_t *row, const struct process_question *q)
 {
     const char *name = q->name;
 
-    if (q->end == QUESTION_UNAVAILABLE || q->end == QUESTION_LOST)
+    if (*q->why && !is_up(q))
+        add_problem(row, json_sprintf("%s, on another host, cannot be reached: "
+                                      "%s",
+                                      name, q->why));
+    else if (q->end == QUESTION_UNAVAILABLE || q->end == QUESTION_LOST)
         add_problem(row, json_sprintf("%s does not run: start it; its log says "
                                       "why it ended",
                                       name));

@@ -73,11 +73,19 @@ int run_backup(struct ctl *c)
     rows = json_array();
     processes_find(c, &p);
     for (i = 0; i < p.count; i++) {
-        char *path = gr_printf("%s/%s.db", dir, p.names[i]), why[200];
+        char *host = process_host(c->run_dir, p.names[i]), *path, why[200];
         bool unreachable;
-        json_t *reply = ask(c, p.names[i], "backup",
-                            json_pack("{s:s}", "path", path), ASK_LONG_MS,
-                            &unreachable, why);
+        json_t *reply;
+
+        if (host) { /* it would write to its own disk */
+            complain(0, "%s is on another host, %s: run `grapnel backup` there",
+                     p.names[i], host);
+            free(host);
+            continue;
+        }
+        path = gr_printf("%s/%s.db", dir, p.names[i]);
+        reply = ask(c, p.names[i], "backup", json_pack("{s:s}", "path", path),
+                    ASK_LONG_MS, &unreachable, why);
 
         row = json_pack("{s:s, s:b, s:b, s:o}", "process", p.names[i], "ok",
                         reply != NULL, "reached", !unreachable, "error",

@@ -17,6 +17,7 @@ bool process_listens(struct ctl *c, const char *process, char why[200])
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), n;
+    char *host = NULL;
     bool yes;
 
     n = snprintf(at.sun_path, sizeof at.sun_path, "%s/%s.control", c->run_dir,
@@ -31,8 +32,14 @@ bool process_listens(struct ctl *c, const char *process, char why[200])
           errno == EAGAIN;
     if (!yes && errno == EACCES)
         snprintf(why, 200, "it belongs to another user");
+    else if (!yes && (host = process_host(c->run_dir, process)))
+        snprintf(why, 200,
+                 "on another host, %.100s; the console, which connects to it, "
+                 "is not running",
+                 host);
     else if (!yes)
         snprintf(why, 200, "not running");
+    free(host);
     close(fd);
     return yes;
 }

@@ -18,8 +18,9 @@ static const char *wrong_public_key(const char *text)
     return NULL;
 }
 
-/* Processes of the other kinds run on the sequencer's host. */
-static const char *const kinds[] = {"sequencer", "deliverer", "ingress"};
+/* Processes of the other kinds run on the sequencer's host. A console there asks those of other hosts. */
+static const char *const kinds[] = {"sequencer", "deliverer", "ingress",
+                                    "console"};
 
 const char *settings_wrong_peer_name(const char *text)
 {
@@ -31,10 +32,12 @@ const char *settings_wrong_peer_name(const char *text)
         if (strncmp(text, kinds[i], n) == 0 && (!text[n] || text[n] == '-'))
             return NULL;
     }
-    return wrong ? wrong
-                 : "is not the name of a sequencer, a deliverer or an ingress, "
-                   "such as deliverer-2; processes of other kinds run on the "
-                   "sequencer's host";
+    return wrong
+               ? wrong
+               : "is not the name of a sequencer, a deliverer, an ingress or a "
+                 "console, such as deliverer-2; processes of other kinds run "
+                 "on the "
+                 "sequencer's host";
 }
 
 static const struct conf_key peer_keys[] = {
@@ -42,8 +45,9 @@ static const struct conf_key peer_keys[] = {
         "the name of the process (`--name`)", .check = settings_wrong_peer_name,
         .flags = CONF_REQUIRED, .form = "name"),
     KEY(string, cluster_peer, address, "address", NULL,
-        "where the others reach it. It binds this port and the next one. A "
-        "process whose address has a host name binds all addresses of its host",
+        "where the others reach it. It binds this port and the next two. A "
+        "process whose address has a host name binds all addresses of its "
+        "host. A console binds none",
         .check = wrong_peer_address, .flags = CONF_REQUIRED,
         .form = "host:port"),
     KEY(strings, cluster_peer, keys, "key", NULL,
@@ -92,14 +96,14 @@ const struct conf_section settings_cluster_section = {
     .keys = cluster_keys,
 };
 
-/* Two of these in one port each: the inbox and the priority inbox. */
+/* Each process has three ports: the inbox, the priority inbox and the control socket. */
 static bool overlap(const char *a, const char *b)
 {
     const char *x = strrchr(a, ':'), *y = strrchr(b, ':');
     long apart = strtol(x + 1, NULL, 10) - strtol(y + 1, NULL, 10);
 
     return x - a == y - b && strncmp(a, b, (size_t)(x - a)) == 0 &&
-           apart >= -1 && apart <= 1;
+           apart >= -2 && apart <= 2;
 }
 
 static const char *shared_key(const struct cluster_peer *a,
@@ -122,8 +126,8 @@ void settings_check_cluster(struct conf *c, const struct settings *s)
                 continue; /* reported already */
             if (overlap(peers[i].address, peers[k].address))
                 conf_error_at(c, peers[i].address,
-                              "%s uses a port of %s (%s): a process has two "
-                              "ports, its own and the next one",
+                              "%s uses a port of %s (%s): a process has three "
+                              "ports, its own and the next two",
                               peers[i].address, peers[k].name,
                               peers[k].address);
             if (shared_key(&peers[i], &peers[k]))

@@ -19,17 +19,20 @@ enum {
     REQUESTS_US = 2000,
     REQUESTS_MAX_US = 5000,
     TABLES_MAX = 5, /* ping, of every daemon, audit, jobs, and of the process */
+    NUMBER_MAX_BYTES = 16, /* of a request from another host */
+    LISTENERS_MAX = 8,
 };
 
+/* Where a reply goes: ROUTER's name for the connection and, on another host, the request's number. */
 struct reply {
-    zframe_t *to; /* ROUTER's name for the connection */
+    zmsg_t *to;
     char *text;
     bool lasts;  /* a full disk does not undo what it reports */
     int64_t tag; /* for control_unsent(); 0 */
 };
 
 struct control_held {
-    zframe_t *to;
+    zmsg_t *to;
     const struct command_spec *spec;
     int64_t act; /* its number, if it leaves rows; 0 */
 };
@@ -39,8 +42,24 @@ struct commands {
     void *self;
 };
 
+struct request {
+    zmsg_t *to; /* as in a reply */
+    zframe_t *text;
+};
+
+/* A console on another host that wants our metrics. */
+struct listener {
+    zframe_t *to; /* NULL: none */
+    char *key;
+    int64_t until_ms;
+};
+
 struct control {
     zsock_t *router;
+    zsock_t *far; /* for other hosts; NULL */
+    bool far_next;
+    struct cluster *cluster;
+    struct listener listeners[LISTENERS_MAX];
     char *name;
     struct commands tables[TABLES_MAX];
     int table_count;
@@ -49,13 +68,11 @@ struct control {
     int64_t tag;     /* of the next reply; 0 */
     int64_t *unsent; /* tags of replies that could not be sent */
     int unsent_count;
-    zmsg_t *
-        kept; /* a request that control_read() left for the next turn, or NULL */
-    zframe_t
-        *current; /* the connection whose request is handled; NULL: it waits */
-    zframe_t
-        *waiter;   /* the connection that waits for control_reply(), or NULL */
-    json_t *later; /* the value that control_later() returns */
+    struct request
+        kept; /* one that control_read() left for the next turn, or empty */
+    zmsg_t *current; /* where the handled request came from; NULL: it waits */
+    zmsg_t *waiter;  /* what waits for control_reply(), or NULL */
+    json_t *later;   /* the value that control_later() returns */
     json_t *ended; /* of control_reply(): the document for `waiter`, or NULL */
     struct acts *acts;                     /* NULL: acts leave no rows */
     struct act act;                        /* the current request */
@@ -101,6 +118,17 @@ static json_t *pong(void *self, json_t *args, char why[200])
 
 static const struct control_command every[] = {{&command_ping, pong}, {0}};
 
+static zsock_t *new_router(void)
+{
+    zsock_t *router = zsock_new(ZMQ_ROUTER);
+
+    zsock_set_rcvtimeo(router, 0);
+    zsock_set_sndtimeo(router, 0);
+    zsock_set_router_mandatory(router, 1); /* reports clients that went */
+    zsock_set_maxmsgsize(router, REQUEST_MAX_BYTES);
+    return router;
+}
+
 struct control *control_open(const char *run_dir, const char *name)
 {
     struct control *c = gr_alloc(sizeof *c);
@@ -108,11 +136,7 @@ struct control *control_open(const char *run_dir, const char *name)
     c->name = gr_strdup(name);
     c->later = json_object();
     c->started_ms = now_ms();
-    c->router = zsock_new(ZMQ_ROUTER);
-    zsock_set_rcvtimeo(c->router, 0);
-    zsock_set_sndtimeo(c->router, 0);
-    zsock_set_router_mandatory(c->router, 1); /* reports clients that went */
-    zsock_set_maxmsgsize(c->router, REQUEST_MAX_BYTES);
+    c->router = new_router();
     ipc_bind(c->router, run_dir, name, "control");
     control_add(c, every, c);
     return c;
@@ -176,19 +200,35 @@ void control_expect(const struct control *c, const char *process)
                     k->spec->name);
 }
 
+static void request_fini(struct request *r)
+{
+    zmsg_destroy(&r->to);
+    zframe_destroy(&r->text);
+}
+
+static void forget_listener(struct listener *l)
+{
+    zframe_destroy(&l->to);
+    free(l->key);
+    *l = (struct listener){0};
+}
+
 void control_close(struct control *c)
 {
     if (!c)
         return;
     for (int i = 0; i < c->ready_count; i++) {
-        zframe_destroy(&c->ready[i].to);
+        zmsg_destroy(&c->ready[i].to);
         free(c->ready[i].text);
     }
     free(c->ready);
     free(c->unsent);
-    zframe_destroy(&c->waiter);
-    zmsg_destroy(&c->kept);
+    zmsg_destroy(&c->waiter);
+    request_fini(&c->kept);
+    for (int i = 0; i < LISTENERS_MAX; i++)
+        forget_listener(&c->listeners[i]);
     zsock_destroy(&c->router);
+    zsock_destroy(&c->far);
     json_decref(c->later);
     json_decref(c->ended);
     free(c->name);
@@ -238,7 +278,7 @@ static void check_reply(const struct command_spec *spec, const json_t *reply)
 #endif
 
 /* Takes `text` over. */
-static void ready(struct control *c, zframe_t **to, char *text, bool lasts)
+static void ready(struct control *c, zmsg_t **to, char *text, bool lasts)
 {
     if (c->ready_count == c->ready_capacity) {
         c->ready_capacity = c->ready_capacity ? 2 * c->ready_capacity
@@ -272,13 +312,13 @@ void control_undo(struct control *c)
 /* false: the client has gone. */
 static bool send_reply(struct control *c, const struct reply *a)
 {
-    zmsg_t *msg = zmsg_new();
+    zmsg_t *msg = zmsg_dup(a->to);
+    bool far = zmsg_size(a->to) > 1;
     int rc;
 
-    zmsg_addmem(msg, zframe_data(a->to), zframe_size(a->to));
     zmsg_addmem(msg, "", 0);
     zmsg_addstr(msg, a->text);
-    rc = zmsg_send(&msg, c->router);
+    rc = zmsg_send(&msg, far ? c->far : c->router);
     zmsg_destroy(&msg);
     return rc == 0;
 }
@@ -293,7 +333,7 @@ void control_flush(struct control *c)
                                                   sizeof *c->unsent);
             c->unsent[c->unsent_count++] = a->tag;
         }
-        zframe_destroy(&a->to);
+        zmsg_destroy(&a->to);
         free(a->text);
     }
     c->ready_count = 0;
@@ -311,7 +351,7 @@ int64_t control_unsent(struct control *c)
 
 bool control_reply_due(const struct control *c)
 {
-    return c->ended || c->kept;
+    return c->ended || c->kept.to;
 }
 
 const char *control_actor(const struct control *c)
@@ -339,7 +379,7 @@ json_t *control_hold(struct control *c, struct control_held **held)
 
 void control_drop(struct control_held *held)
 {
-    zframe_destroy(&held->to);
+    zmsg_destroy(&held->to);
     free(held);
 }
 
@@ -561,37 +601,115 @@ static void handle_text(struct control *c, struct bytes text)
     c->act = (struct act){0};
 }
 
-/* One message: [connection, empty, text]; others are dropped. Takes it over. */
-static void handle_message(struct control *c, zmsg_t *msg)
-{
-    zframe_t *text;
+/* ---- messages ---- */
 
-    c->current = zmsg_unwrap(msg);
-    text = zmsg_first(msg);
-    if (zmsg_size(msg) == 1)
-        handle_text(c, (struct bytes){zframe_data(text), zframe_size(text)});
-    zframe_destroy(&c->current);
+/* [connection, empty, text]; another one is dropped, and is a request without a text. false: none is there. */
+static bool receive_near(struct control *c, struct request *r)
+{
+    zmsg_t *msg = zmsg_recv(c->router);
+    zframe_t *id;
+
+    if (!msg)
+        return false;
+    id = zmsg_unwrap(msg);
+    if (zmsg_size(msg) == 1) {
+        r->to = zmsg_new();
+        zmsg_append(r->to, &id);
+        r->text = zmsg_pop(msg);
+    }
+    zframe_destroy(&id);
     zmsg_destroy(&msg);
+    return true;
+}
+
+static void listen_for(struct control *c, zframe_t *id, const char *key)
+{
+    struct listener *l = NULL, *each = c->listeners;
+
+    for (; each < c->listeners + LISTENERS_MAX; each++)
+        if (each->to ? zframe_eq(each->to, id) : !l)
+            l = each;
+    if (!l)
+        return;
+    forget_listener(l);
+    *l = (struct listener){.to = zframe_dup(id),
+                           .key = gr_strdup(key),
+                           .until_ms = mono_ms() + CONTROL_METRICS_MS};
+}
+
+/* The same of another host: [connection, number, empty, text], or [connection, "metrics"]. */
+static bool receive_far(struct control *c, struct request *r)
+{
+    zmsg_t *msg = c->far ? zmsg_recv(c->far) : NULL;
+    zframe_t *id, *number, *empty;
+    const char *key;
+
+    if (!msg)
+        return false;
+    key = zframe_meta(zmsg_last(msg), "User-Id");
+    if (!cluster_may_ask(c->cluster, key)) {
+        zmsg_destroy(&msg);
+        return true;
+    }
+    if (zmsg_size(msg) == 2 && zframe_streq(zmsg_last(msg), CONTROL_METRICS))
+        listen_for(c, zmsg_first(msg), key);
+    if (zmsg_size(msg) == 4) {
+        id = zmsg_pop(msg);
+        number = zmsg_pop(msg);
+        empty = zmsg_pop(msg);
+        if (zframe_size(empty) == 0 &&
+            zframe_size(number) <= NUMBER_MAX_BYTES) {
+            r->to = zmsg_new();
+            zmsg_append(r->to, &id);
+            zmsg_append(r->to, &number);
+            r->text = zmsg_pop(msg);
+        }
+        zframe_destroy(&id);
+        zframe_destroy(&number);
+        zframe_destroy(&empty);
+    }
+    zmsg_destroy(&msg);
+    return true;
+}
+
+/* The sockets take turns, so that neither starves. */
+static bool receive(struct control *c, struct request *r)
+{
+    *r = (struct request){0};
+    c->far_next = !c->far_next;
+    return c->far_next ? receive_far(c, r) || receive_near(c, r)
+                       : receive_near(c, r) || receive_far(c, r);
+}
+
+/* Takes the request over. */
+static void handle_request(struct control *c, struct request *r)
+{
+    c->current = r->to;
+    r->to = NULL;
+    if (r->text)
+        handle_text(c,
+                    (struct bytes){zframe_data(r->text), zframe_size(r->text)});
+    zmsg_destroy(&c->current);
+    request_fini(r);
 }
 
 /* false: none is there. */
 static bool take(struct control *c)
 {
-    zmsg_t *msg = c->kept ? c->kept : zmsg_recv(c->router);
+    struct request r = c->kept;
 
-    c->kept = NULL;
-    if (!msg)
+    c->kept = (struct request){0};
+    if (!r.to && !receive(c, &r))
         return false;
-    handle_message(c, msg);
+    handle_request(c, &r);
     return true;
 }
 
 /* Whether it is a request that may be handled in control_read(). */
-static bool only_reads(const struct control *c, zmsg_t *msg)
+static bool only_reads(const struct control *c, const struct request *r)
 {
-    zframe_t *text = zmsg_last(msg);
-    json_t *request = json_loadb((const char *)zframe_data(text),
-                                 zframe_size(text), 0, NULL);
+    json_t *request = json_loadb((const char *)zframe_data(r->text),
+                                 zframe_size(r->text), 0, NULL);
     const char *ask = json_string_value(json_object_get(request, "ask"));
     void *self;
     const struct control_command *command = ask ? find(c, ask, &self) : NULL;
@@ -603,24 +721,26 @@ static bool only_reads(const struct control *c, zmsg_t *msg)
 
 bool control_read(struct control *c)
 {
-    zmsg_t *msg;
+    struct request r;
 
-    if (c->kept || c->ready_count >= READS_MAX)
+    if (c->kept.to || c->ready_count >= READS_MAX || !receive(c, &r))
         return false;
-    msg = zmsg_recv(c->router);
-    if (msg && !only_reads(c, msg)) {
-        c->kept = msg;
-        msg = NULL;
+    if (r.text && !only_reads(c, &r)) {
+        c->kept = r;
+        return false;
     }
-    if (!msg)
-        return false;
-    handle_message(c, msg);
+    handle_request(c, &r);
     return true;
+}
+
+static bool has_input(zsock_t *socket)
+{
+    return socket && zsock_events(socket) & ZMQ_POLLIN;
 }
 
 bool control_waits(const struct control *c)
 {
-    return !c->kept && zsock_events(c->router) & ZMQ_POLLIN;
+    return !c->kept.to && (has_input(c->router) || has_input(c->far));
 }
 
 static bool take_some(struct control *c, const struct loop *loop)
@@ -648,6 +768,39 @@ bool control_work(struct control *c, struct loop *loop)
     if (loop->requests_us > REQUESTS_MAX_US)
         loop->requests_us = REQUESTS_MAX_US;
     return more;
+}
+
+/* ---- consoles on other hosts ---- */
+
+zsock_t *control_join(struct control *c, struct cluster *cluster)
+{
+    c->cluster = cluster;
+    c->far = new_router();
+    cluster_bind(cluster, c->far, "control");
+    return c->far;
+}
+
+void control_publish(void *self, struct bytes frame)
+{
+    struct control *c = self;
+
+    for (int i = 0; i < LISTENERS_MAX; i++) {
+        struct listener *l = &c->listeners[i];
+        zmsg_t *msg;
+
+        if (!l->to)
+            continue;
+        if (mono_ms() > l->until_ms || !cluster_may_ask(c->cluster, l->key)) {
+            forget_listener(l);
+            continue;
+        }
+        msg = zmsg_new();
+        zmsg_addmem(msg, zframe_data(l->to), zframe_size(l->to));
+        zmsg_addstr(msg, CONTROL_METRICS);
+        zmsg_addmem(msg, frame.p, frame.n);
+        (void)zmsg_send(&msg, c->far); /* it has gone, or reads too slowly */
+        zmsg_destroy(&msg);
+    }
 }
 
 /* ---- client ---- */
@@ -682,6 +835,16 @@ json_t *control_reading(struct bytes text, char code[CONTROL_CODE_BYTES],
     return reply;
 }
 
+char *control_error(const char *code, const char *why)
+{
+    json_t *doc = json_pack("{s:i,s:b,s:s,s:s}", "v", CONTROL_VERSION, "ok", 0,
+                            "code", code, "error", why);
+    char *text = reply_text(doc);
+
+    json_decref(doc);
+    return text;
+}
+
 zsock_t *control_send(const char *run_dir, const char *process, const char *ask,
                       json_t *args, json_t *by, int timeout_ms)
 {
@@ -711,10 +874,11 @@ json_t *control_take_coded(zsock_t *req, bool *unreachable,
         if (!frame && errno != EINTR)
             break;
     }
-    *unreachable = !frame;
     if (frame)
         reply = control_reading(
             (struct bytes){zframe_data(frame), zframe_size(frame)}, code, why);
+    *unreachable = !frame || strcmp(code, CONTROL_UNREACHABLE) == 0 ||
+                   strcmp(code, CONTROL_LOST) == 0;
     zframe_destroy(&frame);
     zsock_destroy(&req);
     return reply;

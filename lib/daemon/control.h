@@ -13,6 +13,7 @@
 #define DAEMON_CONTROL_H
 
 #include "acts.h"
+#include "cluster.h"
 #include "command_spec.h"
 #include "loop.h"
 #include "rc.h"
@@ -60,6 +61,17 @@ void control_record(struct control *c, struct acts *acts);
 void control_expect(const struct control *c, const char *process);
 void control_close(struct control *c);
 zsock_t *control_socket(struct control *c);
+/* From now on consoles on other hosts may ask, too (docs/CLUSTER.md). `cluster` is closed after `c`. Returns the socket
+ * for the loop. Its messages have a number where those of a REQ have nothing, so that a console can ask many
+ * things at once over one connection:
+ *
+ *   [number, empty, request] → [number, empty, reply]
+ *   ["metrics"] → ["metrics", frame] for each frame that is published in the next CONTROL_METRICS_MS */
+zsock_t *control_join(struct control *c, struct cluster *cluster);
+enum { CONTROL_METRICS_MS = 10 * 1000 };
+#define CONTROL_METRICS "metrics"
+/* Sends a frame of metrics to the consoles on other hosts that want them. */
+void control_publish(void *c, struct bytes frame);
 
 /* Inside the transaction: handles requests until the turn is spent, and for 2 ms in any case, so that
  * queries do not delay peers that wait for its commit. true: there are more. */
@@ -118,6 +130,13 @@ json_t *control_take(zsock_t *req, bool *unreachable, char why[200]);
 enum { CONTROL_CODE_BYTES = 32 };
 json_t *control_take_coded(zsock_t *req, bool *unreachable,
                            char code[CONTROL_CODE_BYTES], char why[200]);
+
+/* Codes of errors that do not come from the process, but from the console's proxy, which connects to it on
+ * another host: the process got nothing; or the connection ended before the reply. */
+#define CONTROL_UNREACHABLE "unreachable"
+#define CONTROL_LOST        "lost"
+/* The text of such an error, the caller's. */
+char *control_error(const char *code, const char *why);
 
 /* For clients that must not wait: the text of a request (owned by the caller; borrows
  * args and by), and the reply in a text, as above, with the code of an error. */

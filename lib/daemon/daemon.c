@@ -690,6 +690,14 @@ static void watch_inboxes(struct daemon *d)
         loop_watch_socket(&d->loop, cluster_socket(d->cluster));
 }
 
+static void join_consoles(struct daemon *d)
+{
+    if (!d->cluster || d->plan->asks_hosts)
+        return;
+    loop_watch_socket(&d->loop, control_join(d->control, d->cluster));
+    metrics_also(d->metrics, control_publish, d->control);
+}
+
 void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
                   char **argv)
 {
@@ -727,7 +735,8 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     d->mailbox = mailbox_open(d->settings->run_dir, d->name);
     if (plan->priority_inbox)
         mailbox_open_priority(d->mailbox);
-    mailbox_join(d->mailbox, d->cluster);
+    if (!plan->asks_hosts)
+        mailbox_join(d->mailbox, d->cluster);
     d->links = links_open(d->db, d->mailbox, plan->links, d->epoch, plan->self);
     d->control = control_open(d->settings->run_dir, d->name);
     audit_keys_load(&d->audit_keys, d->settings);
@@ -759,6 +768,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     d->loop.more_items = full_peers;
     watch_inboxes(d);
     loop_watch_socket(&d->loop, control_socket(d->control));
+    join_consoles(d);
     open_plan(d);
     if (db_copied_ms(d->db))
         begin_as_copy(d);

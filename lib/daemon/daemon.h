@@ -30,6 +30,8 @@ struct daemon_plan {
     const char *summary;      /* one line */
     const struct db_schema *schema;
     const struct links_ops *links;
+    bool
+        asks_hosts; /* a console: it asks the processes of other hosts, which do not send to it */
     bool priority_inbox; /* bind one (mailbox.h); links->urgent says for whom */
     const struct control_command *commands; /* beside the common ones */
     const struct job_kind *jobs;            /* NULL: it has none (jobs.h) */

@@ -10,7 +10,10 @@
 
 static const char *const kinds[] = {"ingress", "sequencer", "deliverer", "dlqd",
                                     "outbox",  "reconcile", "console"};
-enum { NEEDED = 4 }; /* the first four: delivery needs them */
+enum {
+    NEEDED = 4, /* the first four: delivery needs them */
+    HOST_MAX_BYTES = 400,
+};
 
 bool process_is(const char *name, const char *wanted)
 {
@@ -98,10 +101,23 @@ static void complete(struct processes *p)
     qsort(p->names, p->count, sizeof *p->names, compare);
 }
 
+char *process_host(const char *run_dir, const char *name)
+{
+    char *path = gr_printf("%s/%s.host", run_dir, name), text[HOST_MAX_BYTES];
+    FILE *file = fopen(path, "re");
+    char *line = file ? fgets(text, sizeof text, file) : NULL;
+
+    if (file)
+        fclose(file);
+    free(path);
+    return line ? gr_strndup(line, strcspn(line, "\n")) : NULL;
+}
+
 void processes_in(const char *run_dir, struct processes *p)
 {
     *p = (struct processes){0};
     (void)add_files(p, run_dir, ".control", false);
+    (void)add_files(p, run_dir, ".host", true);
     complete(p);
 }
 
@@ -110,6 +126,7 @@ gr_rc processes_with_data(const char *run_dir, const char *state_dir,
 {
     *p = (struct processes){0};
     (void)add_files(p, run_dir, ".control", false);
+    (void)add_files(p, run_dir, ".host", true);
     if (!add_files(p, state_dir, ".db", true)) {
         snprintf(why, 200, "%.100s: %s", state_dir, strerror(errno));
         processes_fini(p);

@@ -8,7 +8,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Names of processes, ordered by process_rank(): each that has a control socket in run_dir,
+/* The address of a process on another host, which the console writes into run_dir/NAME.host when it binds
+ * run_dir/NAME.control for it; the caller's. NULL: it runs here. */
+char *process_host(const char *run_dir, const char *name);
+
+/* Names of processes, ordered by process_rank(): each that has a control socket in run_dir or runs on another host,
  * and those that delivery needs, running or not: ingress, sequencer, deliverer-1 and dlqd, if
  * no process of that kind has a socket. */
 struct processes {

@@ -525,6 +525,22 @@ gr_rc collector_frame(struct collector *g, struct bytes frame,
     return rc;
 }
 
+bool collector_is_from(struct bytes frame, const char *process)
+{
+    struct frame_head h;
+    msgpack_unpacked got;
+    bool is = false;
+
+    if (!metrics_frame_sound(frame))
+        return false;
+    msgpack_unpacked_init(&got);
+    if (msgpack_unpack_next(&got, frame.p, frame.n, NULL) ==
+        MSGPACK_UNPACK_SUCCESS)
+        is = read_head(&got.data, &h) && strcmp(h.process, process) == 0;
+    msgpack_unpacked_destroy(&got);
+    return is;
+}
+
 /* ---- queries ---- */
 
 bool collected_fresh(const struct collected *p, int64_t mono_now_ms)

@@ -73,6 +73,8 @@ void collector_free(struct collector *g);
 /* GR_REFUSE: it is not a metrics frame; nothing was changed. */
 GR_MUST_CHECK gr_rc collector_frame(struct collector *g, struct bytes frame,
                                     int64_t mono_now_ms);
+/* Whether it is a frame of this process. Pure. */
+bool collector_is_from(struct bytes frame, const char *process);
 /* A process that stopped in order and is not expected back: its counters stay in the
  * totals, and it no longer counts as silent. */
 void collector_forget(struct collector *g, const char *process);

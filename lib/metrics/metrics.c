@@ -39,6 +39,8 @@ struct family {
 
 struct metrics {
     zsock_t *pub;
+    void (*also)(void *self, struct bytes frame); /* NULL */
+    void *also_self;
     char *name, *kind;
     uint64_t epoch;
     int64_t started_ms, interval_ms, due_ms;
@@ -108,6 +110,13 @@ struct metrics *metrics_open(zsock_t *pub, const char *name, const char *kind,
     buf_init(&m->part, FRAME_MAX_BYTES);
     metrics_begin(m);
     return m;
+}
+
+void metrics_also(struct metrics *m,
+                  void (*publish)(void *self, struct bytes frame), void *self)
+{
+    m->also = publish;
+    m->also_self = self;
 }
 
 void metrics_close(struct metrics *m)
@@ -404,6 +413,8 @@ static void send_frame(struct metrics *m, int64_t time_ms, size_t count)
     buf_put(&m->frame, m->part.data, m->part.len);
     if (!m->frame.failed)
         zsock_send(m->pub, "b", m->frame.data, m->frame.len);
+    if (!m->frame.failed && m->also)
+        m->also(m->also_self, (struct bytes){m->frame.data, m->frame.len});
     buf_reset(&m->part);
 }
 

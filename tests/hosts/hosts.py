@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 import yaml
 from rig import Daemon, RigTest, program
 
-PORT = 7470
+PORT, CONTROL_PORT, CONSOLE_PORT = 7470, 7472, 7480
 CLOSED, CLOSE_WAIT = 7, 8  # states of tcp in Linux
 
 
@@ -129,7 +129,7 @@ class Relay:
 
 
 class Network:
-    """The relays from one host to the other; each process has two ports."""
+    """The relays from one host to the other; each process has three ports."""
 
     def __init__(self):
         self.relays = []
@@ -137,7 +137,7 @@ class Network:
     def way(self, n, to):
         """An address that leads to this one."""
         host = loopback(n)
-        for port in (PORT, PORT + 1):
+        for port in (PORT, PORT + 1, CONTROL_PORT):
             self.relays.append(Relay(host, port, (to, port)))
         return host
 
@@ -199,29 +199,35 @@ class Host:
 
 class HostsTest(RigTest):
     """A rig on host a; `sequencer` is at address 1, and the way to it from elsewhere at address 2. The way to process
-    NAME on host b is at an address of its own, too."""
+    NAME on host b is at an address of its own, too. With `console` host a has a console that asks host b."""
 
-    def cluster(self, far=("deliverer-2",), config=None, **how):
+    def cluster(self, far=("deliverer-2",), config=None, console=False, **how):
         rig = self.rig(config, **how)
+        if console:
+            rig.add_console()
         # Freed memory is freed, for what measures memory.
         rig.env["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + \
             ":quarantine_size_mb=1:thread_local_quarantine_size_kb=64"
         self.network = Network()
         self.addCleanup(self.network.close)
-        self.keys = {name: self.key(rig, name) for name in ("sequencer", *far)}
+        self.keys = {name: self.key(rig, name) for name in ("sequencer", *far, *(["console"] if console else []))}
         self.seat = {"sequencer": loopback(1)}
         ways = {"sequencer": self.network.way(2, loopback(1))}
         for n, name in enumerate(far):
             self.seat[name] = loopback(3 + 2 * n)
             ways[name] = self.network.way(4 + 2 * n, self.seat[name])
+        asks = [{"name": "console", "key": self.keys["console"],
+                 "address": f"{self.seat['sequencer']}:{CONSOLE_PORT}"}
+                ] if console else []
+        self.ways = ways
         rig.config["cluster"] = {"keys": "keys", "peers": [
             self.peer("sequencer", self.seat["sequencer"]),
-            *(self.peer(name, ways[name]) for name in far)]}
+            *(self.peer(name, ways[name]) for name in far), *asks]}
         rig.write_config()
         self.far = Host(rig, "b")
         self.far.configure([
             self.peer("sequencer", ways["sequencer"]),
-            *(self.peer(name, self.seat[name]) for name in far)])
+            *(self.peer(name, self.seat[name]) for name in far), *asks])
         return rig
 
     def key(self, rig, name):

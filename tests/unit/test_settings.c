@@ -966,7 +966,7 @@ static const struct {
     {RELAY("sqlite:///app.db, statuses: {failed: SUCCESS}"),
      "is the status of `delivered` and of `failed`"},
     {PEERS("name: billing, address: 'h:1', key: " KEY_A),
-     "is not the name of a sequencer, a deliverer or an ingress"},
+     "is not the name of a sequencer, a deliverer, an ingress or a console"},
     {PEERS("name: deliverer2, address: 'h:1', key: " KEY_A),
      "is not the name of a sequencer"},
     {PEERS("name: sequencer, address: 'h', key: " KEY_A),
