@@ -144,9 +144,9 @@ const char *wrong_peer_address(const char *text)
 
     if (!n || !is_port(colon + 1))
         return wrong;
-    if (strcmp(colon + 1, "65535") == 0)
-        return "uses the last port, and the next one is needed, too: choose a "
-               "lower one";
+    if (strtol(colon + 1, NULL, 10) > 65533)
+        return "uses one of the last two ports, and the next two are needed, "
+               "too: choose a lower one";
     if (n > 2 && text[0] == '[' && text[n - 1] == ']')
         return is_ipv6(text + 1, n - 2) ? NULL : wrong;
     host = gr_strndup(text, n);

@@ -102,6 +102,31 @@ class Across(HostsTest):
                      b"status", b"/crm"):
             self.assertNotIn(word, seen)
 
+    def test_a_backup_leaves_the_other_host_to_that_host(self):
+        rig = self.start()
+        done = rig.cli_text("backup", str(rig.folder / "copies"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("deliverer-2 is on another host", done.stderr)
+        self.assertIn("sequencer", done.stdout)
+        self.assertFalse((rig.folder / "copies" / "deliverer-2.db").exists())
+
+    def test_a_reload_of_the_console_removes_and_adds_a_process(self):
+        rig = self.start()
+        peers = rig.config["cluster"]["peers"]
+        rig.config["cluster"]["peers"] = [p for p in peers if p["name"] != "deliverer-2"]
+        rig.write_config()
+        rig["console"].reload()
+        left = [rig.run_dir / f"deliverer-2.{kind}"
+                for kind in ("control", "metrics", "host")]
+        wait_for(lambda: not any(path.exists() for path in left),
+                 what="its sockets to be removed")
+        self.assertNotIn("deliverer-2", json.dumps(rig.cli("status")[0]))
+        rig.config["cluster"]["peers"] = peers
+        rig.write_config()
+        rig["console"].reload()
+        wait_for(lambda: all(path.exists() for path in left), what="its sockets")
+        wait_for(lambda: self.row(rig)["up"], what="the connection")
+
     # a host that is away
 
     def test_a_process_that_ended_is_named_with_its_address_and_without_a_wait(self):
@@ -110,7 +135,7 @@ class Across(HostsTest):
         address = f"{self.ways['deliverer-2']}:{CONTROL_PORT}"
         wait_for(lambda: not self.row(rig)["up"], what="its end to be noticed")
         begun = time.monotonic()
-        self.assertIn(address, self.row(rig)["error"])
+        self.assertIn(f"no connection to tcp://{address}", self.row(rig)["error"])
         self.assertLess(time.monotonic() - begun, QUICK_S)
         done = rig.cli_text("health", "deliverer-2")
         self.assertEqual(done.returncode, 69)
