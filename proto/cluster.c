@@ -3,6 +3,7 @@
 #include "cluster.h"
 #include "bounds.h"
 #include "clock.h"
+#include "cluster_key.h"
 #include "grant.h"
 #include "log.h"
 #include "sha256.h"
@@ -11,18 +12,16 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum {
-    KEY_BYTES = 32,
-    KEY_TEXT_BYTES = 40, /* in Z85 */
     KEYS_MAX = 2,
     ROUTE_MAX_BYTES = 400,
     HANDSHAKE_MS = 3000, /* a stranger's connection lasts no longer */
     RECONNECT_MS = 100,  /* the first wait, doubled up to … */
     RECONNECT_MAX_MS = 2000,
+    RECONNECT_TWO_MS = 500, /* to a peer with two keys, which may change it */
     STRANGERS_AT_ONCE = 64, /* handshakes answered in a turn */
+    REBIND_MS = 2000,       /* libzmq closes a listener in another thread */
     REFUSED_LOG_MS = 10000,
     COMMAND_MAX_BYTES = 1024, /* what a socket that only sends may receive */
 };
@@ -40,6 +39,7 @@ struct cluster {
     char name[NAME_MAX_BYTES + 1];
     char *address; /* ours */
     zcert_t *own;
+    int key_number; /* of `own`; a later key has a higher one */
     zsock_t *zap;
     zcertstore_t *allowed; /* the name of each is its meta "name" */
     struct remote *peers;
@@ -81,29 +81,6 @@ static void allow(struct cluster *c, const char *name, const char *key)
     zcertstore_insert(c->allowed, &cert);
 }
 
-/* CZMQ's form of a key. */
-static void read_digits(const char *digits, char out[KEY_TEXT_BYTES + 1])
-{
-    uint8_t key[KEY_BYTES];
-
-    for (size_t i = 0; i < KEY_BYTES; i++)
-        key[i] = (uint8_t)(hex_digit(digits[2 * i]) << 4 |
-                           hex_digit(digits[2 * i + 1]));
-    zmq_z85_encode(out, key, KEY_BYTES);
-}
-
-static bool has_key(const struct cluster_peer *peer, const zcert_t *cert)
-{
-    char text[KEY_TEXT_BYTES + 1];
-
-    for (size_t i = 0; i < peer->keys.count; i++) {
-        read_digits(peer->keys.items[i], text);
-        if (strcmp(text, zcert_public_txt((zcert_t *)(uintptr_t)cert)) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void add_peer(struct cluster *c, const struct cluster_peer *from)
 {
     struct remote *r = &c->peers[c->count++];
@@ -112,7 +89,7 @@ static void add_peer(struct cluster *c, const struct cluster_peer *from)
                          .here = same_host(from->address, c->address)};
     wire_copy(r->name, sizeof r->name, wire_text(from->name));
     for (size_t k = 0; k < from->keys.count && k < KEYS_MAX; k++) {
-        read_digits(from->keys.items[k], r->keys[k]);
+        key_from_digits(from->keys.items[k], r->keys[k]);
         if (!r->here)
             allow(c, r->name, r->keys[k]);
     }
@@ -145,47 +122,13 @@ static const struct cluster_peer *find_own(const struct settings *s,
     return NULL;
 }
 
-/* ---- our key ---- */
-
-static zcert_t *load_key(const struct settings *s,
-                         const struct cluster_peer *own)
-{
-    char *path = gr_printf("%s/%s.cert", s->cluster.keys, own->name),
-         *secret = gr_printf("%s_secret", path);
-    struct stat st;
-    zcert_t *cert;
-
-    if (access(secret, R_OK) != 0 || stat(secret, &st) != 0)
-        die(EXIT_CONFIG,
-            "cluster.keys: %s: %s: make the key with `grapnel keys make %s`, "
-            "or copy it to this host",
-            secret, strerror(errno), own->name);
-    if (st.st_mode & (S_IRWXG | S_IRWXO))
-        die(EXIT_CONFIG,
-            "cluster.keys: other users may read %s (mode %04o): run chmod 0600 "
-            "on it",
-            secret, (unsigned)st.st_mode & 07777);
-    cert = zcert_load(path);
-    if (!cert)
-        die(EXIT_CONFIG,
-            "cluster.keys: %s is not a key that `grapnel keys make` wrote",
-            secret);
-    if (!has_key(own, cert))
-        die(EXIT_CONFIG,
-            "cluster.keys: `peers` has another key for %s than %s.cert; "
-            "`grapnel keys show %s` prints that one: correct one of them",
-            own->name, own->name, own->name);
-    free(path);
-    free(secret);
-    return cert;
-}
-
 /* ---- open, reload, close ---- */
 
 struct cluster *cluster_open(const struct settings *s, const char *name)
 {
     const struct cluster_peer *own = find_own(s, name);
     struct cluster *c;
+    char *why = NULL;
 
     if (!own)
         return NULL;
@@ -196,7 +139,9 @@ struct cluster *cluster_open(const struct settings *s, const char *name)
     c = gr_alloc(sizeof *c);
     *c = (struct cluster){.address = gr_strdup(own->address)};
     wire_copy(c->name, sizeof c->name, wire_text(name));
-    c->own = load_key(s, own);
+    c->own = key_load(s->cluster.keys, own, &why);
+    if (!c->own)
+        die(EXIT_CONFIG, "%s", why);
     take_peers(c, s);
     c->zap = zsock_new(ZMQ_REP);
     zsock_set_rcvtimeo(c->zap, 0);
@@ -218,6 +163,31 @@ void cluster_close(struct cluster *c)
     free(c);
 }
 
+/* The key in the folder of keys may be another one than at the start. */
+static void take_own_key(struct cluster *c, const struct settings *s,
+                         const struct cluster_peer *own)
+{
+    char *why = NULL;
+    zcert_t *fresh = key_load(s->cluster.keys, own, &why);
+
+    if (!fresh) {
+        log_warn(NULL,
+                 "the process keeps its key, because that in cluster.keys "
+                 "cannot be used",
+                 LS("error", why));
+        free(why);
+        return;
+    }
+    if (!zcert_eq(fresh, c->own)) {
+        zcert_destroy(&c->own);
+        c->own = fresh;
+        c->key_number++;
+        log_info(NULL, "this process has a new key");
+        return;
+    }
+    zcert_destroy(&fresh);
+}
+
 void cluster_reload(struct cluster *c, const struct settings *s)
 {
     const struct cluster_peer *own;
@@ -225,11 +195,18 @@ void cluster_reload(struct cluster *c, const struct settings *s)
     if (!c)
         return;
     own = find_own(s, c->name);
-    if (!own || strcmp(own->address, c->address) != 0 || !has_key(own, c->own))
+    if (!own || strcmp(own->address, c->address) != 0)
         log_warn(NULL,
-                 "cluster.peers has another address or key for this process; "
-                 "it keeps those of its start until it is restarted");
+                 "cluster.peers has another address for this process; it keeps "
+                 "that of its start until it is restarted");
+    if (own)
+        take_own_key(c, s, own);
     take_peers(c, s);
+}
+
+int cluster_key_number(const struct cluster *c)
+{
+    return c->key_number;
 }
 
 zsock_t *cluster_socket(struct cluster *c)
@@ -346,15 +323,29 @@ static char *endpoint_of(const char *address, bool bind, const char *kind)
 void cluster_bind(struct cluster *c, zsock_t *socket, const char *kind)
 {
     char *endpoint = endpoint_of(c->address, true, kind);
+    int64_t begun = mono_ms();
 
     set_options(c, socket);
     zsock_set_zap_domain(socket, ZAP_DOMAIN);
     zsock_set_curve_server(socket, 1);
-    if (zsock_bind(socket, "%s", endpoint) < 0)
-        die(EXIT_UNAVAILABLE,
-            "cluster.peers: cannot bind %s, the address of %s: %s", endpoint,
-            c->name, zmq_strerror(errno));
+    while (zsock_bind(socket, "%s", endpoint) < 0) {
+        if (errno != EADDRINUSE || !c->key_number ||
+            mono_ms() - begun > REBIND_MS)
+            die(EXIT_UNAVAILABLE,
+                "cluster.peers: cannot bind %s, the address of %s: %s",
+                endpoint, c->name, zmq_strerror(errno));
+        zclock_sleep(1);
+    }
     free(endpoint);
+}
+
+void cluster_bind_again(struct cluster *c, zsock_t *socket, const char *kind)
+{
+    char *endpoint = zsock_last_endpoint(socket);
+
+    zsock_unbind(socket, "%s", endpoint);
+    zstr_free(&endpoint);
+    cluster_bind(c, socket, kind);
 }
 
 char *cluster_address(const struct cluster *c, const char *name,
@@ -408,26 +399,37 @@ char *cluster_route(const struct cluster *c, const char *address)
     if (!r)
         return NULL;
     endpoint = endpoint_of(r->address, false, kind);
-    route = gr_printf("%s %s", r->keys[0], endpoint);
+    route = gr_printf("%s %s %s%s%s", zcert_public_txt(c->own), r->keys[0],
+                      r->keys[1], *r->keys[1] ? " " : "", endpoint);
     free(endpoint);
     return route;
 }
 
+/* A peer with two keys uses one of them, and changes it when it likes. So the socket tries both all the time, and has
+ * space only when a handshake has succeeded. */
 gr_rc cluster_connect(struct cluster *c, zsock_t *socket, const char *route)
 {
-    char key[KEY_TEXT_BYTES + 1];
+    const char *keys = route + KEY_TEXT_BYTES + 1,
+               *endpoint = strrchr(route, ' ') + 1;
+    bool two = endpoint - keys > KEY_TEXT_BYTES + 1;
 
-    wire_copy(key, sizeof key, (struct bytes){route, KEY_TEXT_BYTES});
     set_options(c, socket);
-    zsock_set_curve_serverkey(socket, key);
+    zsock_set_immediate(socket, two);
     if (zsock_maxmsgsize(socket) < 0)
         zsock_set_maxmsgsize(socket, COMMAND_MAX_BYTES);
     zsock_set_connect_timeout(socket, HANDSHAKE_MS);
     zsock_set_reconnect_ivl(socket, RECONNECT_MS);
-    zsock_set_reconnect_ivl_max(socket, RECONNECT_MAX_MS);
-    return zsock_connect(socket, "%s", route + KEY_TEXT_BYTES + 1) == 0
-               ? GR_OK
-               : GR_REFUSE;
+    zsock_set_reconnect_ivl_max(socket,
+                                two ? RECONNECT_TWO_MS : RECONNECT_MAX_MS);
+    for (; keys < endpoint; keys += KEY_TEXT_BYTES + 1) {
+        char key[KEY_TEXT_BYTES + 1];
+
+        wire_copy(key, sizeof key, (struct bytes){keys, KEY_TEXT_BYTES});
+        zsock_set_curve_serverkey(socket, key);
+        if (zsock_connect(socket, "%s", endpoint) != 0)
+            return GR_REFUSE;
+    }
+    return GR_OK;
 }
 
 /* ---- frames ---- */

@@ -23,8 +23,11 @@ struct cluster;
 struct cluster *cluster_open(const struct settings *s, const char *name);
 /* After all sockets that it has served or connected are closed. */
 void cluster_close(struct cluster *c);
-/* The peers of this configuration are in force from now on; our own address and key stay. */
+/* The peers of this configuration are in force from now on, and our key is read again; our own address stays. After
+ * it: mailbox_rejoin(). */
 void cluster_reload(struct cluster *c, const struct settings *s);
+/* Of our key; it rises when a reload finds another one. */
+int cluster_key_number(const struct cluster *c);
 
 /* For the loop: connections that ask to be admitted, answered by cluster_work(). */
 zsock_t *cluster_socket(struct cluster *c);
@@ -32,12 +35,14 @@ void cluster_work(struct cluster *c);
 
 /* Bind at our address, for "inbox", "priority" or "control". Exits 69 when that fails. */
 void cluster_bind(struct cluster *c, zsock_t *socket, const char *kind);
+/* The same socket, with our present key. All its connections end, and its peers make new ones. */
+void cluster_bind_again(struct cluster *c, zsock_t *socket, const char *kind);
 /* "peer://NAME.KIND"; NULL: the peer is not on another host. The caller frees it. */
 char *cluster_address(const struct cluster *c, const char *name,
                       const char *kind);
 /* Whether it is such an address, of a peer on another host. */
 bool cluster_reaches(const struct cluster *c, struct bytes address);
-/* Where such an address leads now, and the key of that end, as one text; the caller frees it. NULL: nowhere. */
+/* Where such an address leads now, and the keys of both ends, as one text; the caller frees it. NULL: nowhere. */
 char *cluster_route(const struct cluster *c, const char *address);
 /* Connect along a route. The socket receives at most its maxmsgsize, or, if that is not set, what ZeroMQ itself
  * needs. */

@@ -35,6 +35,7 @@ struct inbox {
 struct mailbox {
     struct inbox inbox, priority; /* the second one may not be open */
     struct cluster *cluster;      /* NULL: there are no other hosts */
+    int key_number;               /* cluster_key_number() at the last bind */
     char *run_dir, *name;
     struct peer peers[PEERS_MAX];
     int peer_count;
@@ -92,6 +93,7 @@ void mailbox_join(struct mailbox *m, struct cluster *cluster)
     if (!cluster)
         return;
     m->cluster = cluster;
+    m->key_number = cluster_key_number(cluster);
     join(m, &m->inbox, "inbox");
     if (m->priority.local)
         join(m, &m->priority, "priority");
@@ -250,8 +252,19 @@ static struct peer *find(struct mailbox *m, const char *address)
     return connect_to(m, address);
 }
 
+static void bind_again(struct mailbox *m)
+{
+    if (!m->cluster || m->key_number == cluster_key_number(m->cluster))
+        return;
+    m->key_number = cluster_key_number(m->cluster);
+    cluster_bind_again(m->cluster, m->inbox.remote, "inbox");
+    if (m->priority.remote)
+        cluster_bind_again(m->cluster, m->priority.remote, "priority");
+}
+
 void mailbox_rejoin(struct mailbox *m)
 {
+    bind_again(m);
     for (int i = 0; i < m->peer_count; i++) {
         struct peer *p = &m->peers[i];
         char *route = p->route ? cluster_route(m->cluster, p->address) : NULL;

@@ -27,7 +27,8 @@ void mailbox_open_priority(struct mailbox *m);
 /* After that: bind the same inboxes for the peers on other hosts, too. `cluster` is closed
  * after the mailbox. */
 void mailbox_join(struct mailbox *m, struct cluster *cluster);
-/* The cluster has other peers or addresses: connections that lead elsewhere now are closed. */
+/* The cluster has other peers, addresses or keys: connections that lead elsewhere now are closed, and with another key
+ * of our own all of them. The durable link sends again what they held. */
 void mailbox_rejoin(struct mailbox *m);
 
 const char *mailbox_name(const struct mailbox *m);

@@ -52,8 +52,7 @@ static const struct conf_key peer_keys[] = {
         .form = "host:port"),
     KEY(strings, cluster_peer, keys, "key", NULL,
         "its public key, which `grapnel keys show NAME` prints. During a "
-        "rotation there may be two: each is accepted from it, and it is "
-        "reached by the first",
+        "rotation there are two: it may use either, and change at a reload",
         .check = wrong_public_key, .flags = CONF_REQUIRED | CONF_FILLED,
         .form = "public key, or list of two"),
     {0},

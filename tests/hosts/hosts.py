@@ -230,11 +230,11 @@ class HostsTest(RigTest):
             *(self.peer(name, self.seat[name]) for name in far), *asks])
         return rig
 
-    def key(self, rig, name):
+    def key(self, rig, name, folder="keys"):
         """Make a key; its public half."""
         done = subprocess.run(
             [program("grapnel"), "keys", "make", name, "--keys",
-             str(rig.folder / "keys")],
+             str(rig.folder / folder)],
             check=True, capture_output=True, text=True, timeout=60)
         return done.stdout.strip()
 

@@ -159,26 +159,82 @@ class Hosts(HostsTest):
         time.sleep(1)  # an event that is sent takes milliseconds
         self.assertEqual(rig.receiver.requests("/crm", event), [])
 
-    def test_a_key_is_changed_while_the_others_run_on(self):
+    def list_keys(self, rig, **keys):
+        """Write these keys (one, or a list of two) into the files of both hosts, and reload all."""
+        reloads = [(p, p.log().count("configuration reloaded"))
+                   for p in (rig["sequencer"], self.deliverer)]
+        for host in (rig, self.far):
+            for peer in host.config["cluster"]["peers"]:
+                peer["key"] = keys[peer["name"].partition("-")[0]]
+            host.write_config()
+        for process, before in reloads:
+            process.reload()
+            wait_for(lambda p=process, n=before: p.log().count(
+                "configuration reloaded") > n, what="the reload")
+
+    def new_keys(self, rig):
+        """(old, new) public keys by kind of process; the new files are in a folder of their own."""
+        names = {"sequencer": "sequencer", "deliverer": "deliverer-2"}
+        old = {kind: self.keys[name] for kind, name in names.items()}
+        new = {kind: self.key(rig, name, "new-keys") for kind, name in names.items()}
+        return old, new
+
+    def replace_key(self, rig, name):
+        for file in (f"{name}.cert", f"{name}.cert_secret"):
+            (rig.folder / "new-keys" / file).replace(rig.folder / "keys" / file)
+
+    def test_all_keys_change_under_load_without_a_stop(self):
+        rig = self.start()
+        pids = rig["sequencer"].pid, self.deliverer.pid
+        load = rig.load(count=8000, connections=8)
+
+        def deliveries_go_on():
+            enough = rig.receiver.stats()["requests"] + 500
+            wait_for(lambda: rig.receiver.stats()["requests"] > enough, 20,
+                     what="500 deliveries")
+
+        deliveries_go_on()
+        old, new = self.new_keys(rig)
+        self.list_keys(rig, **{kind: [old[kind], new[kind]] for kind in old})
+        for process, name in ((self.deliverer, "deliverer-2"),
+                              (rig["sequencer"], "sequencer")):
+            self.replace_key(rig, name)
+            process.reload()
+            wait_for(lambda p=process: "this process has a new key" in p.log(),
+                     what="the new key")
+        deliveries_go_on()  # both keys are still listed, the old one first
+        self.list_keys(rig, **new)
+        self.assertTrue(load.alive, "the load was too short")
+        load.result()
+        verdict = rig.judge(load)
+        self.assertEqual(verdict.duplicated, [])
+        self.assertEqual((rig["sequencer"].pid, self.deliverer.pid), pids)
+        self.assertNotIn("grants ended", rig["sequencer"].log())
+
+    def test_a_process_keeps_its_key_when_the_new_one_cannot_be_used(self):
+        rig = self.start()
+        _, new = self.new_keys(rig)
+        self.replace_key(rig, "deliverer-2")
+        self.deliverer.reload()  # the new key is not listed
+        wait_for(lambda: "the process keeps its key" in self.deliverer.log(),
+                 what="the warning")
+        self.assertIn("has another key for deliverer-2", self.deliverer.log())
+        rig.receiver.wait(rig.accept(), timeout=20)
+        self.keys["deliverer-2"] = new["deliverer"]
+        self.list_keys(rig, sequencer=self.keys["sequencer"], deliverer=new["deliverer"])
+        rig.receiver.wait(rig.accept(), timeout=20)
+        self.assertIn("this process has a new key", self.deliverer.log())
+
+    def test_a_process_that_was_restarted_with_its_new_key_is_reached_at_once(self):
         rig = self.start()
         rig.receiver.wait(rig.accept())
-        old = self.keys["deliverer-2"]
-        folder = rig.folder / "keys"
-        for name in ("deliverer-2.cert", "deliverer-2.cert_secret"):
-            (folder / name).rename(folder / f"old-{name}")
-        new = self.key(rig, "deliverer-2")
-
-        def list_keys(keys):
-            for host in (rig, self.far):
-                host.config["cluster"]["peers"][1]["key"] = keys
-                host.write_config()
-            rig["sequencer"].reload()
-
-        list_keys([old, new])
+        old, new = self.new_keys(rig)
+        self.list_keys(rig, sequencer=old["sequencer"],
+                       deliverer=[old["deliverer"], new["deliverer"]])
         self.deliverer.stop()
+        self.replace_key(rig, "deliverer-2")
         self.deliverer.start()
-        list_keys(new)
-        rig.receiver.wait(rig.accept(), timeout=30)
+        rig.receiver.wait(rig.accept(), timeout=20)
 
     def test_a_key_is_made_once_and_only_its_user_can_read_it(self):
         rig = self.rig()
