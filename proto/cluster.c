@@ -6,7 +6,7 @@
 #include "cluster_key.h"
 #include "grant.h"
 #include "log.h"
-#include "sha256.h"
+#include "strangers.h"
 #include "wire.h"
 #include <czmq.h>
 #include <errno.h>
@@ -23,6 +23,10 @@ enum {
     STRANGERS_AT_ONCE = 64, /* handshakes answered in a turn */
     REBIND_MS = 2000,       /* libzmq closes a listener in another thread */
     REFUSED_LOG_MS = 10000,
+    /* Connections that have not proved a key, beside four of each peer. */
+    STRANGERS_MAX = 256,
+    STRANGERS_OF_PEER = 4,
+    ADDRESS_MAX_BYTES = 64,
     COMMAND_MAX_BYTES = 1024, /* what a socket that only sends may receive */
 };
 
@@ -32,7 +36,8 @@ struct remote {
     char name[NAME_MAX_BYTES + 1];
     char *address;
     char keys[KEYS_MAX][KEY_TEXT_BYTES + 1]; /* "" at the end */
-    bool here;                               /* on our host */
+    char seen[ADDRESS_MAX_BYTES]; /* it connected from there; "" or numeric */
+    bool here;                    /* on our host */
 };
 
 struct cluster {
@@ -41,6 +46,7 @@ struct cluster {
     zcert_t *own;
     int key_number; /* of `own`; a later key has a higher one */
     zsock_t *zap;
+    struct strangers *strangers;
     zcertstore_t *allowed; /* the name of each is its meta "name" */
     struct remote *peers;
     size_t count;
@@ -95,6 +101,39 @@ static void add_peer(struct cluster *c, const struct cluster_peer *from)
     }
 }
 
+/* The host of each peer, if it is a numeric address. */
+static void know_peers(struct cluster *c)
+{
+    strangers_limit(c->strangers,
+                    STRANGERS_MAX + STRANGERS_OF_PEER * (int)c->count);
+    for (size_t i = 0; i < c->count; i++) {
+        const char *address = c->peers[i].address;
+        int bracket = *address == '[', n = (int)host_bytes(address);
+        char *host = gr_printf("%.*s", n - 2 * bracket, address + bracket);
+
+        strangers_know(c->strangers, 2 * (int)i, host);
+        free(host);
+    }
+}
+
+/* A peer may come from another address than that at which it is reached. */
+static void note_address(struct cluster *c, const char *name,
+                         const char *address)
+{
+    static const char mapped[] = "::ffff:"; /* IPv4 at a socket for both */
+
+    if (strncmp(address, mapped, strlen(mapped)) == 0)
+        address += strlen(mapped);
+    for (size_t i = 0; i < c->count; i++) {
+        struct remote *r = &c->peers[i];
+
+        if (strcmp(r->name, name) != 0 || strcmp(r->seen, address) == 0)
+            continue;
+        wire_copy(r->seen, sizeof r->seen, wire_text(address));
+        strangers_know(c->strangers, 2 * (int)i + 1, r->seen);
+    }
+}
+
 static void take_peers(struct cluster *c, const struct settings *s)
 {
     forget_peers(c);
@@ -103,6 +142,7 @@ static void take_peers(struct cluster *c, const struct settings *s)
     for (size_t i = 0; i < s->cluster.peer_count; i++)
         if (strcmp(s->cluster.peers[i].name, c->name) != 0)
             add_peer(c, &s->cluster.peers[i]);
+    know_peers(c);
 }
 
 static const struct remote *find(const struct cluster *c, const char *name)
@@ -142,6 +182,7 @@ struct cluster *cluster_open(const struct settings *s, const char *name)
     c->own = key_load(s->cluster.keys, own, &why);
     if (!c->own)
         die(EXIT_CONFIG, "%s", why);
+    c->strangers = strangers_open(HANDSHAKE_MS);
     take_peers(c, s);
     c->zap = zsock_new(ZMQ_REP);
     zsock_set_rcvtimeo(c->zap, 0);
@@ -157,6 +198,7 @@ void cluster_close(struct cluster *c)
     if (!c)
         return;
     forget_peers(c);
+    strangers_close(c->strangers);
     zsock_destroy(&c->zap);
     zcert_destroy(&c->own);
     free(c->address);
@@ -265,9 +307,13 @@ static bool read_key(zmsg_t *request, char key[KEY_TEXT_BYTES + 1], char **id,
 static void respond(struct cluster *c, zmsg_t *request)
 {
     char key[KEY_TEXT_BYTES + 1], *id, *address;
-    bool good = read_key(request, key, &id, &address) && name_of(c, key);
+    const char *name = read_key(request, key, &id, &address) ? name_of(c, key)
+                                                             : NULL;
+    bool good = name != NULL;
 
-    if (!good)
+    if (good)
+        note_address(c, name, address);
+    else
         note_refused(c,
                      "a connection was refused: its key is not in "
                      "cluster.peers",
@@ -320,7 +366,8 @@ static char *endpoint_of(const char *address, bool bind, const char *kind)
                            : gr_printf("tcp://%.*s:%ld", (int)n, address, port);
 }
 
-void cluster_bind(struct cluster *c, zsock_t *socket, const char *kind)
+static void bind_to(struct cluster *c, zsock_t *socket, const char *kind,
+                    int64_t wait_ms)
 {
     char *endpoint = endpoint_of(c->address, true, kind);
     int64_t begun = mono_ms();
@@ -329,8 +376,7 @@ void cluster_bind(struct cluster *c, zsock_t *socket, const char *kind)
     zsock_set_zap_domain(socket, ZAP_DOMAIN);
     zsock_set_curve_server(socket, 1);
     while (zsock_bind(socket, "%s", endpoint) < 0) {
-        if (errno != EADDRINUSE || !c->key_number ||
-            mono_ms() - begun > REBIND_MS)
+        if (errno != EADDRINUSE || mono_ms() - begun >= wait_ms)
             die(EXIT_UNAVAILABLE,
                 "cluster.peers: cannot bind %s, the address of %s: %s",
                 endpoint, c->name, zmq_strerror(errno));
@@ -339,13 +385,26 @@ void cluster_bind(struct cluster *c, zsock_t *socket, const char *kind)
     free(endpoint);
 }
 
+void cluster_bind(struct cluster *c, zsock_t *socket, const char *kind)
+{
+    strangers_watch(c->strangers, socket);
+    bind_to(c, socket, kind, 0);
+}
+
 void cluster_bind_again(struct cluster *c, zsock_t *socket, const char *kind)
 {
     char *endpoint = zsock_last_endpoint(socket);
 
     zsock_unbind(socket, "%s", endpoint);
     zstr_free(&endpoint);
-    cluster_bind(c, socket, kind);
+    bind_to(c, socket, kind, REBIND_MS);
+}
+
+void cluster_unbind(zsock_t **socket)
+{
+    if (*socket)
+        strangers_unwatch(*socket);
+    zsock_destroy(socket);
 }
 
 char *cluster_address(const struct cluster *c, const char *name,

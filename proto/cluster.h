@@ -37,6 +37,8 @@ void cluster_work(struct cluster *c);
 void cluster_bind(struct cluster *c, zsock_t *socket, const char *kind);
 /* The same socket, with our present key. All its connections end, and its peers make new ones. */
 void cluster_bind_again(struct cluster *c, zsock_t *socket, const char *kind);
+/* Close a socket that was bound so, before cluster_close(). */
+void cluster_unbind(zsock_t **socket);
 /* "peer://NAME.KIND"; NULL: the peer is not on another host. The caller frees it. */
 char *cluster_address(const struct cluster *c, const char *name,
                       const char *kind);

@@ -69,7 +69,7 @@ static void join(struct mailbox *m, struct inbox *i, const char *kind)
 static void close_inbox(struct inbox *i)
 {
     zsock_destroy(&i->local);
-    zsock_destroy(&i->remote);
+    cluster_unbind(&i->remote);
     free(i->remote_address);
 }
 

@@ -1,13 +1,15 @@
 """Processes on several hosts: what crosses between them is encrypted, and only listed keys get anything. P1, P2."""
 
 import contextlib
+import os
 import pathlib
+import resource
 import socket
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from hosts import PORT, HostsTest, resident_kib
+from hosts import PORT, HostsTest, Strangers, loopback, resident_kib
 from rig import PLANE_SECRET, SIGNING_SECRET, main, wait_for
 
 import msgpack
@@ -354,6 +356,65 @@ class Hosts(HostsTest):
         print(f"{count} strangers: {before} KiB before, {after} KiB after")
         self.assertLess(after - before, 4096)
         rig.receiver.wait(rig.accept())
+
+    def test_a_flood_of_half_open_connections_keeps_no_peer_away(self):
+        rig = self.cluster(deliverers=0)
+        rig.start()
+        pid = rig["sequencer"].pid
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (600, 600))
+        with Strangers((self.seat["sequencer"], PORT), 2000) as strangers:
+            wait_for(lambda: strangers.opened > 3000, what="a flood")
+            before = resident_kib(rig["sequencer"])
+            self.far.add("deliverer-2").start()
+            event = rig.accept()
+            rig.receiver.wait(event, timeout=30)
+            rig.wait_status(event, timeout=30)
+            wait_for(lambda: strangers.opened > 8000, what="more of it")
+            # Those of a burst are closed a moment later.
+            wait_for(lambda: len(os.listdir(f"/proc/{pid}/fd")) < 450,
+                     what="few open files during the flood")
+            open_files = len(os.listdir(f"/proc/{pid}/fd"))
+            after = resident_kib(rig["sequencer"])
+        print(f"{strangers.opened} connections, {open_files} open files, "
+              f"{before} KiB, then {after} KiB")
+        self.assertLess(after - before, 8192)
+        self.assertIn("connections without a key of cluster.peers were closed",
+                      rig["sequencer"].log())
+
+    def test_a_flood_ends_no_connection_of_a_peer(self):
+        rig = self.start()
+        rig.receiver.wait(rig.accept())
+        relays = [r for r in self.network.relays if r.to[0] == self.seat["sequencer"]]
+        open_before = {s for r in relays for s in list(r.other)}
+        with Strangers((self.seat["sequencer"], PORT), 500) as strangers:
+            wait_for(lambda: strangers.opened > 3000, what="a flood")
+            rig.receiver.wait(rig.accept())
+        self.assertEqual({s for r in relays for s in list(r.other)}, open_before)
+
+    def test_connections_from_a_peers_address_are_closed_last(self):
+        rig = self.cluster(deliverers=0)
+        rig.start()
+        peer = rig.config["cluster"]["peers"][1]["address"].partition(":")[0]
+
+        def connect(source):
+            s = socket.socket()
+            self.addCleanup(s.close)
+            s.bind((source, 0))
+            s.connect((self.seat["sequencer"], PORT))
+            s.setblocking(False)
+            return s
+
+        def is_closed(s):
+            with contextlib.suppress(BlockingIOError):
+                while s.recv(100):
+                    pass
+                return True
+            return False
+
+        first = connect(peer)
+        strangers = [connect(loopback(40)) for _ in range(400)]
+        wait_for(lambda: is_closed(strangers[0]), what="the oldest stranger to go")
+        self.assertFalse(is_closed(first))
 
 
 main()
