@@ -53,7 +53,7 @@ static void reply(struct proxied *p, zframe_t *client, const void *text,
 static void fail(struct proxied *p, zframe_t *client, const char *code,
                  const char *what)
 {
-    char *why = gr_printf("%s %s", what, strchr(p->route, ' ') + 1),
+    char *why = gr_printf("%s %s", what, strrchr(p->route, ' ') + 1),
          *text = control_error(code, why);
 
     reply(p, client, text, strlen(text));
@@ -173,23 +173,47 @@ static void note(struct proxied *p, bool connected)
     p->since_ms = mono_ms();
     if (connected)
         log_info(NULL, "connected to a process on another host",
-                 LS("peer", p->name), LS("address", strchr(p->route, ' ') + 1));
+                 LS("peer", p->name),
+                 LS("address", strrchr(p->route, ' ') + 1));
     else
         log_warn(NULL, "the connection to a process on another host ended",
-                 LS("peer", p->name), LS("address", strchr(p->route, ' ') + 1));
+                 LS("peer", p->name),
+                 LS("address", strrchr(p->route, ' ') + 1));
 }
 
+/* Whether a connection is left of which the handshake may be the one that succeeded. */
+static bool close_attempt(struct proxied *p, int32_t fd)
+{
+    bool left = false;
+
+    for (int i = 0; i < p->attempt_count; i++)
+        if (p->attempts[i].fd == fd)
+            p->attempts[i--] = p->attempts[--p->attempt_count];
+        else
+            left |= p->attempts[i].may_be_it;
+    return left;
+}
+
+/* A peer with two listed keys is tried with both (cluster_connect()). ZeroMQ does not say whose handshake succeeded: it is
+ * one of the connections that are open then, and those with the other key end at once. */
 static void take_event(struct proxied *p, zframe_t *frame)
 {
     uint16_t event;
+    int32_t fd;
 
     if (!frame || zframe_size(frame) != EVENT_BYTES)
         return;
     memcpy(&event, zframe_data(frame), sizeof event);
-    if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
+    memcpy(&fd, zframe_data(frame) + sizeof event, sizeof fd);
+    if (event == ZMQ_EVENT_CONNECTED) {
+        if (p->attempt_count < ATTEMPTS_MAX)
+            p->attempts[p->attempt_count++] = (struct attempt){.fd = fd};
+    } else if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
+        for (int i = 0; i < p->attempt_count; i++)
+            p->attempts[i].may_be_it = true;
         note(p, true);
         ask_for_metrics(p);
-    } else if (event == ZMQ_EVENT_DISCONNECTED) {
+    } else if (event == ZMQ_EVENT_DISCONNECTED && !close_attempt(p, fd)) {
         note(p, false);
         fail_all(p);
     }
@@ -199,6 +223,7 @@ static void disconnect(struct proxied *p)
 {
     zsock_destroy(&p->far); /* ends its events, too */
     zsock_destroy(&p->events);
+    p->attempt_count = 0;
     p->connected = false;
     fail_all(p);
 }
@@ -217,13 +242,16 @@ static void connect_to(struct proxied *p, struct cluster *cluster)
     zsock_set_rcvhwm(p->far, REPLIES_KEPT);
     zsock_set_maxmsgsize(p->far, REPLY_MAX_BYTES);
     zmq_socket_monitor(zsock_resolve(p->far), address,
-                       ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED);
+                       ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+                           ZMQ_EVENT_DISCONNECTED);
     p->events = zsock_new(ZMQ_PAIR);
     zsock_set_rcvtimeo(p->events, 0);
     zsock_connect(p->events, "%s", address);
+    p->key_number = cluster_key_number(cluster);
     if (cluster_connect(cluster, p->far, p->route) != GR_OK)
         log_warn(NULL, "the address of a process on another host is wrong",
-                 LS("peer", p->name), LS("address", strchr(p->route, ' ') + 1));
+                 LS("peer", p->name),
+                 LS("address", strrchr(p->route, ' ') + 1));
     free(address);
 }
 
@@ -256,8 +284,8 @@ static void write_host(const struct proxied *p)
     char *path = gr_printf("%s/%s.host", p->run_dir, p->name);
     FILE *file = fopen(path, "we");
 
-    if (!file ||
-        fprintf(file, "%s\n", strchr(p->route, ' ') + 1 + strlen("tcp://")) < 0)
+    if (!file || fprintf(file, "%s\n",
+                         strrchr(p->route, ' ') + 1 + strlen("tcp://")) < 0)
         log_warn(NULL, "a file in run_dir cannot be written", LS("file", path),
                  LS("error", strerror(errno)));
     if (file)

@@ -8,6 +8,10 @@
 #include <sys/queue.h>
 #include <zmq.h>
 
+enum {
+    ATTEMPTS_MAX = 4
+}; /* two keys, and an old connection of each that ends */
+
 struct proxied {
     TAILQ_ENTRY(proxied) link;
     char name[NAME_MAX_BYTES + 1];
@@ -19,7 +23,13 @@ struct proxied {
     zsock_t *control, *metrics; /* in run_dir */
     zsock_t *far;               /* DEALER, connected */
     zsock_t *events;            /* of the connection */
-    int connections;            /* how many there were */
+    struct attempt {
+        int32_t fd;
+        bool may_be_it;       /* its handshake may be the one that succeeded */
+    } attempts[ATTEMPTS_MAX]; /* open connections */
+    int attempt_count;
+    int connections; /* how many sockets there were */
+    int key_number;  /* cluster_key_number() at the last one */
     bool connected;
     int64_t since_ms; /* mono: of `connected` */
     int64_t asked_ms; /* mono: when its metrics were asked for */
@@ -31,7 +41,7 @@ struct proxied {
 /* NULL: the sockets cannot be bound, and the log says why. Takes `route` over. */
 struct proxied *proxied_open(const char *run_dir, const char *name,
                              struct cluster *cluster, char *route);
-/* Its address or key is another one. Takes `route` over. */
+/* Its address or key is another one, or that of this process. Takes `route` over. */
 void proxied_reroute(struct proxied *p, struct cluster *cluster, char *route);
 /* `removed`: the configuration no longer has it, so NAME.host is removed, too. */
 void proxied_close(struct proxied *p, bool removed);

@@ -54,7 +54,8 @@ static void take_wanted(struct thread *t, struct wanted *w)
             return;
         TAILQ_INSERT_TAIL(&t->all, p, link);
         t->count++;
-    } else if (strcmp(p->route, w->route) != 0) {
+    } else if (strcmp(p->route, w->route) != 0 ||
+               p->key_number != cluster_key_number(proxy->cluster)) {
         proxied_reroute(p, proxy->cluster, w->route);
     } else {
         free(w->route);

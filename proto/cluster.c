@@ -469,11 +469,13 @@ char *cluster_route(const struct cluster *c, const char *address)
 gr_rc cluster_connect(struct cluster *c, zsock_t *socket, const char *route)
 {
     const char *keys = route + KEY_TEXT_BYTES + 1,
-               *endpoint = strrchr(route, ' ') + 1;
+               *endpoint = strrchr(route, ' ') + 1,
+               *port = strrchr(endpoint, ':'), *zeros = "";
     bool two = endpoint - keys > KEY_TEXT_BYTES + 1;
 
     set_options(c, socket);
-    zsock_set_immediate(socket, two);
+    if (two)
+        zsock_set_immediate(socket, 1);
     if (zsock_maxmsgsize(socket) < 0)
         zsock_set_maxmsgsize(socket, COMMAND_MAX_BYTES);
     zsock_set_connect_timeout(socket, HANDSHAKE_MS);
@@ -485,8 +487,11 @@ gr_rc cluster_connect(struct cluster *c, zsock_t *socket, const char *route)
 
         wire_copy(key, sizeof key, (struct bytes){keys, KEY_TEXT_BYTES});
         zsock_set_curve_serverkey(socket, key);
-        if (zsock_connect(socket, "%s", endpoint) != 0)
+        if (zsock_connect(socket, "%.*s:%s%s", (int)(port - endpoint), endpoint,
+                          zeros, port + 1) != 0)
             return GR_REFUSE;
+        zeros =
+            "0"; /* for ZeroMQ another endpoint: a DEALER connects to the same one only once */
     }
     return GR_OK;
 }

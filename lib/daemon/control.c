@@ -58,6 +58,7 @@ struct control {
     zsock_t *router;
     zsock_t *far; /* for other hosts; NULL */
     bool far_next;
+    int key_number; /* cluster_key_number() at its last bind */
     struct cluster *cluster;
     struct listener listeners[LISTENERS_MAX];
     char *name;
@@ -228,7 +229,7 @@ void control_close(struct control *c)
     for (int i = 0; i < LISTENERS_MAX; i++)
         forget_listener(&c->listeners[i]);
     zsock_destroy(&c->router);
-    zsock_destroy(&c->far);
+    cluster_unbind(&c->far);
     json_decref(c->later);
     json_decref(c->ended);
     free(c->name);
@@ -777,7 +778,16 @@ zsock_t *control_join(struct control *c, struct cluster *cluster)
     c->cluster = cluster;
     c->far = new_router();
     cluster_bind(cluster, c->far, "control");
+    c->key_number = cluster_key_number(cluster);
     return c->far;
+}
+
+void control_rejoin(struct control *c)
+{
+    if (!c->far || c->key_number == cluster_key_number(c->cluster))
+        return;
+    c->key_number = cluster_key_number(c->cluster);
+    cluster_bind_again(c->cluster, c->far, "control");
 }
 
 void control_publish(void *self, struct bytes frame)

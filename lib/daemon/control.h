@@ -68,6 +68,8 @@ zsock_t *control_socket(struct control *c);
  *   [number, empty, request] → [number, empty, reply]
  *   ["metrics"] → ["metrics", frame] for each frame that is published in the next CONTROL_METRICS_MS */
 zsock_t *control_join(struct control *c, struct cluster *cluster);
+/* After a reload of the cluster: binds that port again when this process has a new key. */
+void control_rejoin(struct control *c);
 enum { CONTROL_METRICS_MS = 10 * 1000 };
 #define CONTROL_METRICS "metrics"
 /* Sends a frame of metrics to the consoles on other hosts that want them. */

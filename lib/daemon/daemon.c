@@ -250,6 +250,7 @@ static bool take_over(struct daemon *d, struct fresh *f)
     settings_keep_start_values(old, f->settings);
     cluster_reload(d->cluster, f->settings);
     mailbox_rejoin(d->mailbox);
+    control_rejoin(d->control);
     if (d->plan->reload)
         d->plan->reload(d->plan->self, f->settings);
     d->settings = f->settings;

@@ -51,6 +51,44 @@ class Across(HostsTest):
         self.assertEqual((number, empty), (b"1", b""))
         return json.loads(text)
 
+    # keys
+
+    def test_the_keys_of_both_ends_change_without_a_stop(self):
+        rig = self.start()
+        names = ("deliverer-2", "console", "sequencer")
+        old = {name: self.keys[name] for name in names}
+        new = {name: self.key(rig, name, "new-keys") for name in names}
+        processes = {"deliverer-2": self.deliverer, "console": rig["console"], "sequencer": rig["sequencer"]}
+
+        def reload(process):
+            before = process.log().count("configuration reloaded")
+            process.reload()
+            wait_for(lambda: process.log().count("configuration reloaded") > before, what="the reload")
+
+        def list_keys(keys):
+            for host in (rig, self.far):
+                for peer in host.config["cluster"]["peers"]:
+                    peer["key"] = keys[peer["name"]]
+                host.write_config()
+            for process in processes.values():
+                reload(process)
+            wait_for(lambda: self.row(rig)["up"], 20, what="the connection")
+
+        list_keys({name: [old[name], new[name]] for name in names})
+        for name, process in processes.items():
+            for file in (f"{name}.cert", f"{name}.cert_secret"):
+                (rig.folder / "new-keys" / file).replace(rig.folder / "keys" / file)
+            reload(process)
+            self.assertIn("this process has a new key", process.log())
+            wait_for(lambda: self.row(rig)["up"], 20, what="the connection")
+        # A connection with the other key that is refused again and again does not look like the end of this one.
+        told = rig["console"].log().count("the connection to a process on another host ended")
+        rig.receiver.wait(rig.accept(), timeout=20)
+        self.assertTrue(all(self.row(rig)["up"] for _ in range(10)))
+        self.assertEqual(rig["console"].log().count("the connection to a process on another host ended"), told)
+        list_keys(new)
+        rig.receiver.wait(rig.accept(), timeout=20)
+
     # what is seen
 
     def test_status_trace_health_and_metrics_include_the_other_host(self):
