@@ -11,6 +11,7 @@ import pathlib
 import re
 import socket
 import sys
+import time
 import unittest
 import urllib.parse
 
@@ -22,6 +23,7 @@ KEY = "a key of any"
 TOKEN = "an-admin-token-of-the-file"
 PAGES = ["/", "/events", "/dead-letters", "/endpoints", "/workspaces", "/rejects", "/alerts", "/jobs", "/audit",
          "/tokens", "/system", "/system/sequencer", "/sources", "/sources/any", "/event-types"]
+LONGEST_PRESS_S = 2.5  # a page waits 3 s for a release (console/pages/pointer.js)
 RLO = "\u202e"
 HOSTILE = f"<img src=x onerror=hacked()>{RLO}\"'--></script><script>hacked()</script>"
 
@@ -432,16 +434,21 @@ class InABrowser(PagesTest):
         rig = self.pipeline()
         late = self.send(rig, "report.made")
         tab = self.signed_in(f"/events/{late}")
-        rig["sequencer"].pause()
-        tab.click("button", "Try now")
-        release = tab.press("button", "Abandon…")
-        tab.js("performance.clearResourceTimings()")
-        rig["sequencer"].resume()
-        tab.sees("An attempt is made now.")
-        tab.wait(f"performance.getEntriesByType('resource').some((e) => e.name.endsWith('/events/{late}'))",
-                 "the event, read again")
-        tab.js("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        release()
+        for _ in range(10):
+            rig["sequencer"].pause()
+            tab.click("button", "Try now")
+            release, pressed = tab.press("button", "Abandon…"), time.monotonic()
+            tab.js("performance.clearResourceTimings()")
+            rig["sequencer"].resume()
+            tab.sees("An attempt is made now.")
+            tab.wait(f"performance.getEntriesByType('resource').some((e) => e.name.endsWith('/events/{late}'))",
+                     "the event, read again")
+            tab.js("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            release()
+            if time.monotonic() - pressed < LONGEST_PRESS_S:
+                break
+            # A page does not wait longer, and the machine was slow: once more.
+            tab.open(f"{self.base}/events/{late}")
         tab.fill("dialog textarea", "slow is gone")
         tab.click("dialog button", "Abandon")
         tab.sees("It is abandoned.")
