@@ -230,6 +230,7 @@ def shown_ms(tab, path, ready):
     return tab.js(f"""(async () => {{
         const began = performance.now(), until = began + 10000;
         history.pushState(null, "", {json.dumps(path)});
+        if (location.pathname + location.search !== {json.dumps(path)}) throw new Error("the browser ignored pushState()");
         dispatchEvent(new PopStateEvent("popstate"));
         do {{
             await new Promise((r) => setTimeout(r, 1));
