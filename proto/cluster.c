@@ -10,12 +10,15 @@
 #include "wire.h"
 #include <czmq.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 enum {
     KEYS_MAX = 2,
-    ROUTE_MAX_BYTES = 400,
+    ROUTE_MAX_BYTES = 16 * 1024,
     HANDSHAKE_MS = 3000, /* a stranger's connection lasts no longer */
     RECONNECT_MS = 100,  /* the first wait, doubled up to … */
     RECONNECT_MAX_MS = 2000,
@@ -34,6 +37,7 @@ enum {
 
 struct remote {
     char name[NAME_MAX_BYTES + 1];
+    char host[NAME_MAX_BYTES + 1]; /* of an instance; else "" */
     char *address;
     char keys[KEYS_MAX][KEY_TEXT_BYTES + 1]; /* "" at the end */
     char seen[ADDRESS_MAX_BYTES]; /* it connected from there; "" or numeric */
@@ -42,7 +46,9 @@ struct remote {
 
 struct cluster {
     char name[NAME_MAX_BYTES + 1];
-    char *address; /* ours */
+    char *run_dir;
+    char *address;                 /* ours */
+    char host[NAME_MAX_BYTES + 1]; /* if we are an instance; else "" */
     zcert_t *own;
     int key_number; /* of `own`; a later key has a higher one */
     zsock_t *zap;
@@ -75,7 +81,7 @@ static void forget_peers(struct cluster *c)
     c->count = 0;
 }
 
-static void allow(struct cluster *c, const char *name, const char *key)
+static void allow(struct cluster *c, const struct remote *r, const char *key)
 {
     uint8_t public[KEY_BYTES], secret[KEY_BYTES] = {0};
     zcert_t *cert;
@@ -83,7 +89,8 @@ static void allow(struct cluster *c, const char *name, const char *key)
     if (!zmq_z85_decode(public, key))
         return;
     cert = zcert_new_from(public, secret);
-    zcert_set_meta(cert, "name", "%s", name);
+    zcert_set_meta(cert, "name", "%s", r->name);
+    zcert_set_meta(cert, "host", "%s", r->host);
     zcertstore_insert(c->allowed, &cert);
 }
 
@@ -94,10 +101,12 @@ static void add_peer(struct cluster *c, const struct cluster_peer *from)
     *r = (struct remote){.address = gr_strdup(from->address),
                          .here = same_host(from->address, c->address)};
     wire_copy(r->name, sizeof r->name, wire_text(from->name));
+    if (from->host)
+        wire_copy(r->host, sizeof r->host, wire_text(from->host));
     for (size_t k = 0; k < from->keys.count && k < KEYS_MAX; k++) {
         key_from_digits(from->keys.items[k], r->keys[k]);
         if (!r->here)
-            allow(c, r->name, r->keys[k]);
+            allow(c, r, r->keys[k]);
     }
 }
 
@@ -117,8 +126,7 @@ static void know_peers(struct cluster *c)
 }
 
 /* A peer may come from another address than that at which it is reached. */
-static void note_address(struct cluster *c, const char *name,
-                         const char *address)
+static void note_address(struct cluster *c, zcert_t *cert, const char *address)
 {
     static const char mapped[] = "::ffff:"; /* IPv4 at a socket for both */
 
@@ -127,7 +135,9 @@ static void note_address(struct cluster *c, const char *name,
     for (size_t i = 0; i < c->count; i++) {
         struct remote *r = &c->peers[i];
 
-        if (strcmp(r->name, name) != 0 || strcmp(r->seen, address) == 0)
+        if (strcmp(r->name, zcert_meta(cert, "name")) != 0 ||
+            strcmp(r->host, zcert_meta(cert, "host")) != 0 ||
+            strcmp(r->seen, address) == 0)
             continue;
         wire_copy(r->seen, sizeof r->seen, wire_text(address));
         strangers_know(c->strangers, 2 * (int)i + 1, r->seen);
@@ -145,20 +155,33 @@ static void take_peers(struct cluster *c, const struct settings *s)
     know_peers(c);
 }
 
-static const struct remote *find(const struct cluster *c, const char *name)
+/* The system's name of this host may be longer, with its domain. */
+static bool is_this_host(const struct settings *s, const char *host)
 {
-    for (size_t i = 0; i < c->count; i++)
-        if (strcmp(c->peers[i].name, name) == 0)
-            return &c->peers[i];
-    return NULL;
+    char name[HOST_NAME_MAX + 1] = "";
+
+    if (s->cluster.host)
+        return strcmp(s->cluster.host, host) == 0;
+    if (gethostname(name, sizeof name - 1) != 0)
+        return false;
+    name[strcspn(name, ".")] = 0;
+    return strcasecmp(name, host) == 0;
 }
 
+/* *others: `peers` has this name, but on other hosts. */
 static const struct cluster_peer *find_own(const struct settings *s,
-                                           const char *name)
+                                           const char *name, bool *others)
 {
-    for (size_t i = 0; i < s->cluster.peer_count; i++)
-        if (strcmp(s->cluster.peers[i].name, name) == 0)
-            return &s->cluster.peers[i];
+    *others = false;
+    for (size_t i = 0; i < s->cluster.peer_count; i++) {
+        const struct cluster_peer *p = &s->cluster.peers[i];
+
+        if (strcmp(p->name, name) != 0)
+            continue;
+        if (!p->host || is_this_host(s, p->host))
+            return p;
+        *others = true;
+    }
     return NULL;
 }
 
@@ -166,10 +189,16 @@ static const struct cluster_peer *find_own(const struct settings *s,
 
 struct cluster *cluster_open(const struct settings *s, const char *name)
 {
-    const struct cluster_peer *own = find_own(s, name);
+    bool others;
+    const struct cluster_peer *own = find_own(s, name, &others);
     struct cluster *c;
     char *why = NULL;
 
+    if (others && !own)
+        die(EXIT_CONFIG,
+            "cluster.peers: each %s has a `host`, and none is on this one: add "
+            "one, or name this host as in `peers` (`cluster.host`)",
+            name);
     if (!own)
         return NULL;
     if (!zsys_has_curve())
@@ -177,8 +206,11 @@ struct cluster *cluster_open(const struct settings *s, const char *name)
             "this libzmq has no CURVE, which `cluster` needs: install one that "
             "is built with libsodium");
     c = gr_alloc(sizeof *c);
-    *c = (struct cluster){.address = gr_strdup(own->address)};
+    *c = (struct cluster){.address = gr_strdup(own->address),
+                          .run_dir = gr_strdup(s->run_dir)};
     wire_copy(c->name, sizeof c->name, wire_text(name));
+    if (own->host)
+        wire_copy(c->host, sizeof c->host, wire_text(own->host));
     c->own = key_load(s->cluster.keys, own, &why);
     if (!c->own)
         die(EXIT_CONFIG, "%s", why);
@@ -202,6 +234,7 @@ void cluster_close(struct cluster *c)
     zsock_destroy(&c->zap);
     zcert_destroy(&c->own);
     free(c->address);
+    free(c->run_dir);
     free(c);
 }
 
@@ -233,10 +266,11 @@ static void take_own_key(struct cluster *c, const struct settings *s,
 void cluster_reload(struct cluster *c, const struct settings *s)
 {
     const struct cluster_peer *own;
+    bool others;
 
     if (!c)
         return;
-    own = find_own(s, c->name);
+    own = find_own(s, c->name, &others);
     if (!own || strcmp(own->address, c->address) != 0)
         log_warn(NULL,
                  "cluster.peers has another address for this process; it keeps "
@@ -273,9 +307,14 @@ static void note_refused(struct cluster *c, const char *what,
     c->logged_ms = now;
 }
 
+static zcert_t *certificate_of(const struct cluster *c, const char *key)
+{
+    return key ? zcertstore_lookup(c->allowed, key) : NULL;
+}
+
 static const char *name_of(const struct cluster *c, const char *key)
 {
-    zcert_t *cert = zcertstore_lookup(c->allowed, key);
+    zcert_t *cert = certificate_of(c, key);
 
     return cert ? zcert_meta(cert, "name") : NULL;
 }
@@ -307,12 +346,13 @@ static bool read_key(zmsg_t *request, char key[KEY_TEXT_BYTES + 1], char **id,
 static void respond(struct cluster *c, zmsg_t *request)
 {
     char key[KEY_TEXT_BYTES + 1], *id, *address;
-    const char *name = read_key(request, key, &id, &address) ? name_of(c, key)
-                                                             : NULL;
-    bool good = name != NULL;
+    zcert_t *cert = read_key(request, key, &id, &address)
+                        ? certificate_of(c, key)
+                        : NULL;
+    bool good = cert != NULL;
 
     if (good)
-        note_address(c, name, address);
+        note_address(c, cert, address);
     else
         note_refused(c,
                      "a connection was refused: its key is not in "
@@ -407,93 +447,174 @@ void cluster_unbind(zsock_t **socket)
     zsock_destroy(socket);
 }
 
+static const struct remote *elsewhere(const struct cluster *c, const char *name)
+{
+    for (size_t i = 0; c && i < c->count; i++)
+        if (strcmp(c->peers[i].name, name) == 0 && !c->peers[i].here)
+            return &c->peers[i];
+    return NULL;
+}
+
 char *cluster_address(const struct cluster *c, const char *name,
                       const char *kind)
 {
-    const struct remote *r = c ? find(c, name) : NULL;
-
-    return r && !r->here ? gr_printf(PEER_SCHEME "%s.%s", name, kind) : NULL;
+    return elsewhere(c, name) ? gr_printf(PEER_SCHEME "%s.%s", name, kind)
+                              : NULL;
 }
 
-/* The peer of "peer://NAME.KIND", and its kind; NULL: there is none on another host. */
-static const struct remote *parse(const struct cluster *c, struct bytes address,
-                                  const char **kind)
+char *cluster_own_address(const struct cluster *c, const char *kind)
+{
+    return gr_printf(PEER_SCHEME "%s%s%s.%s", c->name, *c->host ? "@" : "",
+                     c->host, kind);
+}
+
+/* "peer://NAME.KIND" or "peer://NAME@HOST.KIND", in parts. */
+struct peer_address {
+    char text[INBOX_MAX_BYTES + 1];
+    const char *name, *host; /* host: NULL: each instance */
+    const char *kind;
+};
+
+static bool parse(struct peer_address *a, struct bytes address)
 {
     const size_t scheme = strlen(PEER_SCHEME);
-    char text[INBOX_MAX_BYTES + 1], *dot;
-    const struct remote *r;
+    char *at, *dot;
 
-    if (!c || address.n > INBOX_MAX_BYTES || address.n <= scheme ||
-        memcmp(address.p, PEER_SCHEME, scheme) != 0)
-        return NULL;
-    wire_copy(text, sizeof text, address);
-    dot = strchr(text + scheme, '.');
+    if (address.n > INBOX_MAX_BYTES || address.n <= scheme ||
+        memcmp(address.p, PEER_SCHEME, scheme) != 0 ||
+        memchr(address.p, 0, address.n))
+        return false;
+    wire_copy(a->text, sizeof a->text, address);
+    dot = strchr(a->text + scheme, '.');
     if (!dot)
-        return NULL;
+        return false;
     *dot = 0;
-    r = find(c, text + scheme);
-    for (size_t i = 0; r && !r->here && i < COUNT_OF(socket_kinds); i++)
-        if (wire_is((struct bytes){(const char *)address.p + (dot + 1 - text),
-                                   address.n - (size_t)(dot + 1 - text)},
-                    socket_kinds[i])) {
-            *kind = socket_kinds[i];
-            return r;
+    a->name = a->text + scheme;
+    a->host = NULL;
+    at = strchr(a->text + scheme, '@');
+    if (at) {
+        *at = 0;
+        a->host = at + 1;
+    }
+    for (size_t i = 0; i < COUNT_OF(socket_kinds); i++)
+        if (strcmp(dot + 1, socket_kinds[i]) == 0) {
+            a->kind = socket_kinds[i];
+            return true;
         }
-    return NULL;
+    return false;
+}
+
+/* Of our host, too: such a peer names its inbox so to a name that has instances elsewhere. */
+static bool is_at(const struct remote *r, const struct peer_address *a)
+{
+    return strcmp(r->name, a->name) == 0 &&
+           (!a->host || (*a->host && strcmp(r->host, a->host) == 0));
+}
+
+static bool leads_somewhere(const struct cluster *c,
+                            const struct peer_address *a)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (is_at(&c->peers[i], a))
+            return true;
+    return false;
 }
 
 bool cluster_reaches(const struct cluster *c, struct bytes address)
 {
-    const char *kind;
+    struct peer_address a;
 
-    return parse(c, address, &kind) && strcmp(kind, "control") != 0;
+    return c && parse(&a, address) && strcmp(a.kind, "control") != 0 &&
+           leads_somewhere(c, &a);
 }
 
+/* The words of a route: our key; for each instance its keys and then its endpoint. */
 char *cluster_route(const struct cluster *c, const char *address)
 {
-    const char *kind;
-    const struct remote *r = parse(c, wire_text(address), &kind);
-    char *endpoint, *route;
+    struct peer_address a;
+    struct buf route;
 
-    if (!r)
+    if (!c || !parse(&a, wire_text(address)) || !leads_somewhere(c, &a))
         return NULL;
-    endpoint = endpoint_of(r->address, false, kind);
-    route = gr_printf("%s %s %s%s%s", zcert_public_txt(c->own), r->keys[0],
-                      r->keys[1], *r->keys[1] ? " " : "", endpoint);
-    free(endpoint);
-    return route;
+    buf_init(&route, ROUTE_MAX_BYTES);
+    buf_puts(&route, zcert_public_txt(c->own));
+    for (size_t i = 0; i < c->count; i++) {
+        const struct remote *r = &c->peers[i];
+        char *endpoint;
+
+        if (!is_at(r, &a))
+            continue;
+        endpoint = r->here ? ipc_address(c->run_dir, r->name, a.kind)
+                           : endpoint_of(r->address, false, a.kind);
+        for (size_t k = 0; !r->here && k < KEYS_MAX && *r->keys[k]; k++)
+            buf_printf(&route, " %s", r->keys[k]);
+        buf_printf(&route, " %s", endpoint);
+        free(endpoint);
+    }
+    return buf_take(&route);
 }
 
-/* A peer with two keys uses one of them, and changes it when it likes. So the socket tries both all the time, and has
- * space only when a handshake has succeeded. */
+/* Connects along the words of a route: to those of this host (local), or to the others, once with each key. Returns how many
+ * connections there are; -1: an endpoint is wrong. */
+static int connect_words(zsock_t *socket, const char *route, bool local)
+{
+    char *words = gr_strdup(route), *save = NULL, *word, *keys[KEYS_MAX] = {0};
+    int count = 0, key_count = 0;
+
+    (void)strtok_r(words, " ", &save); /* our own key */
+    while (count >= 0 && (word = strtok_r(NULL, " ", &save))) {
+        if (strncmp(word, "ipc://", 6) == 0) {
+            if (local)
+                count = zsock_connect(socket, "%s", word) == 0 ? count + 1 : -1;
+        } else if (strncmp(word, "tcp://", 6) != 0) {
+            keys[key_count++] = word;
+        } else {
+            char *port = strrchr(word, ':');
+
+            for (int k = 0; !local && count >= 0 && k < key_count; k++) {
+                zsock_set_curve_serverkey(socket, keys[k]);
+                /* With "0", for ZeroMQ another endpoint: a DEALER connects to the same one only once. */
+                count = zsock_connect(socket, "%.*s:%s%s", (int)(port - word),
+                                      word, k ? "0" : "", port + 1) == 0
+                            ? count + 1
+                            : -1;
+            }
+            key_count = 0;
+        }
+    }
+    free(words);
+    return count;
+}
+
+/* More than the own key, a key and an endpoint. */
+static bool has_choice(const char *route)
+{
+    int words = 1;
+
+    for (const char *p = route; *p; p++)
+        words += *p == ' ';
+    return words > 3;
+}
+
+/* A peer with two keys uses one of them, and changes it when it likes; of several instances one is active. So the socket
+ * tries all of them all the time, and has space only where a handshake has succeeded. */
 gr_rc cluster_connect(struct cluster *c, zsock_t *socket, const char *route)
 {
-    const char *keys = route + KEY_TEXT_BYTES + 1,
-               *endpoint = strrchr(route, ' ') + 1,
-               *port = strrchr(endpoint, ':'), *zeros = "";
-    bool two = endpoint - keys > KEY_TEXT_BYTES + 1;
+    bool choice = has_choice(route);
 
-    set_options(c, socket);
-    if (two)
+    if (choice)
         zsock_set_immediate(socket, 1);
     if (zsock_maxmsgsize(socket) < 0)
         zsock_set_maxmsgsize(socket, COMMAND_MAX_BYTES);
     zsock_set_connect_timeout(socket, HANDSHAKE_MS);
     zsock_set_reconnect_ivl(socket, RECONNECT_MS);
     zsock_set_reconnect_ivl_max(socket,
-                                two ? RECONNECT_TWO_MS : RECONNECT_MAX_MS);
-    for (; keys < endpoint; keys += KEY_TEXT_BYTES + 1) {
-        char key[KEY_TEXT_BYTES + 1];
-
-        wire_copy(key, sizeof key, (struct bytes){keys, KEY_TEXT_BYTES});
-        zsock_set_curve_serverkey(socket, key);
-        if (zsock_connect(socket, "%.*s:%s%s", (int)(port - endpoint), endpoint,
-                          zeros, port + 1) != 0)
-            return GR_REFUSE;
-        zeros =
-            "0"; /* for ZeroMQ another endpoint: a DEALER connects to the same one only once */
-    }
-    return GR_OK;
+                                choice ? RECONNECT_TWO_MS : RECONNECT_MAX_MS);
+    /* Without keys: ZeroMQ takes the options as they are at each connect. */
+    if (connect_words(socket, route, true) < 0)
+        return GR_REFUSE;
+    set_options(c, socket);
+    return connect_words(socket, route, false) < 0 ? GR_REFUSE : GR_OK;
 }
 
 /* ---- frames ---- */
@@ -522,25 +643,24 @@ static bool is_kind(const char *name, const char *kind)
     return strncmp(name, kind, n) == 0 && (!name[n] || name[n] == '-');
 }
 
-static bool is_from(const char *name, struct bytes frame)
+/* An instance names itself, and no other one of its name. */
+static bool is_from(const char *name, const char *host, struct bytes frame)
 {
-    const size_t scheme = strlen(PEER_SCHEME), n = strlen(name);
     const char *kind = sender_kind(wire_kind(frame));
+    struct peer_address a;
     struct bytes from, inbox;
 
     if (!wire_sender(frame, &from, &inbox) || !wire_is(from, name))
         return false;
     if (is_kind(name, "console") || (kind && !is_kind(name, kind)))
         return false;
-    return inbox.n > scheme + n + 1 &&
-           memcmp(inbox.p, PEER_SCHEME, scheme) == 0 &&
-           memcmp((const char *)inbox.p + scheme, name, n) == 0 &&
-           ((const char *)inbox.p)[scheme + n] == '.';
+    return parse(&a, inbox) && strcmp(a.name, name) == 0 &&
+           strcmp(a.host ? a.host : "", host) == 0;
 }
 
 bool cluster_admits(struct cluster *c, const char *key, struct bytes frame)
 {
-    const char *name = key ? name_of(c, key) : NULL;
+    const char *name = name_of(c, key);
 
     if (!name) {
         note_refused(c,
@@ -549,7 +669,7 @@ bool cluster_admits(struct cluster *c, const char *key, struct bytes frame)
                      key ? key : "");
         return false;
     }
-    if (is_from(name, frame))
+    if (is_from(name, zcert_meta(certificate_of(c, key), "host"), frame))
         return true;
     note_refused(c,
                  "a frame was refused: its sender's key belongs to another "
@@ -562,7 +682,7 @@ bool cluster_admits(struct cluster *c, const char *key, struct bytes frame)
 
 bool cluster_may_ask(struct cluster *c, const char *key)
 {
-    const char *name = key ? name_of(c, key) : NULL;
+    const char *name = name_of(c, key);
 
     if (name && is_kind(name, "console"))
         return true;
@@ -580,7 +700,7 @@ const char *cluster_asked(const struct cluster *c, size_t *at)
     while (c && *at < c->count) {
         const struct remote *r = &c->peers[(*at)++];
 
-        if (!r->here && !is_kind(r->name, "console"))
+        if (!r->here && !*r->host && !is_kind(r->name, "console"))
             return r->name;
     }
     return NULL;

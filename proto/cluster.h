@@ -18,6 +18,10 @@
 
 struct cluster;
 
+/* A name may have several instances, each on a host of its own, of which one is active (docs/decisions/0125). The others
+ * bind nothing, so a connection to the name is one to each instance, and frames go where a connection is open. A frame
+ * names its sender's inbox as "peer://NAME@HOST.KIND", and that leads to this instance alone. */
+
 /* NULL: `peers` does not have this name, so it speaks only to processes of its host. Exits 78 when its key cannot be
  * used. */
 struct cluster *cluster_open(const struct settings *s, const char *name);
@@ -39,10 +43,12 @@ void cluster_bind(struct cluster *c, zsock_t *socket, const char *kind);
 void cluster_bind_again(struct cluster *c, zsock_t *socket, const char *kind);
 /* Close a socket that was bound so, before cluster_close(). */
 void cluster_unbind(zsock_t **socket);
-/* "peer://NAME.KIND"; NULL: the peer is not on another host. The caller frees it. */
+/* "peer://NAME.KIND"; NULL: the peer is not on another host, not even an instance of it. The caller frees it. */
 char *cluster_address(const struct cluster *c, const char *name,
                       const char *kind);
-/* Whether it is such an address, of a peer on another host. */
+/* Our own: "peer://NAME.KIND", or "peer://NAME@HOST.KIND" of an instance. The caller frees it. */
+char *cluster_own_address(const struct cluster *c, const char *kind);
+/* Whether it is such an address, of a peer on another host or of an instance. */
 bool cluster_reaches(const struct cluster *c, struct bytes address);
 /* Where such an address leads now, and the keys of both ends, as one text; the caller frees it. NULL: nowhere. */
 char *cluster_route(const struct cluster *c, const char *address);

@@ -63,7 +63,7 @@ static void join(struct mailbox *m, struct inbox *i, const char *kind)
 {
     i->remote = new_pull();
     cluster_bind(m->cluster, i->remote, kind);
-    i->remote_address = gr_printf(PEER_SCHEME "%s.%s", m->name, kind);
+    i->remote_address = cluster_own_address(m->cluster, kind);
 }
 
 static void close_inbox(struct inbox *i)

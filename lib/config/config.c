@@ -433,11 +433,17 @@ void settings_free(struct settings *s)
 static const struct {
     const char *path, *kind;
 } start_keys[] = {
-    {"state_dir", NULL},           {"run_dir", NULL},
-    {"metrics.interval", NULL},    {"metrics.publish", "console"},
-    {"console.listen", "console"}, {"cluster.keys", NULL},
-    {"audit.key", NULL},           {"audit.old_keys", NULL},
-    {"ingress.listen", "ingress"}, {"ingress.max_connections", "ingress"},
+    {"state_dir", NULL},
+    {"run_dir", NULL},
+    {"metrics.interval", NULL},
+    {"metrics.publish", "console"},
+    {"console.listen", "console"},
+    {"cluster.keys", NULL},
+    {"cluster.host", NULL},
+    {"audit.key", NULL},
+    {"audit.old_keys", NULL},
+    {"ingress.listen", "ingress"},
+    {"ingress.max_connections", "ingress"},
 };
 
 /* false: a change of this key does not affect such a process. */
@@ -512,6 +518,7 @@ void settings_keep_start_values(struct settings *running,
         swap_text(&running->console.tls.key, &fresh->console.tls.key);
     }
     swap_text(&running->cluster.keys, &fresh->cluster.keys);
+    swap_text(&running->cluster.host, &fresh->cluster.host);
     swap_text(&running->audit.key, &fresh->audit.key);
     swap_list(&running->audit.old_keys, &fresh->audit.old_keys);
     swap_text(&running->ingress.host, &fresh->ingress.host);

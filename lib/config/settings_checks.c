@@ -217,8 +217,6 @@ void settings_check_across(struct conf *c, const struct settings *s,
     check_names(c, s->notifiers, sizeof *s->notifiers, s->notifier_count,
                 "notifier");
     check_alerts(c, s);
-    check_names(c, s->cluster.peers, sizeof *s->cluster.peers,
-                s->cluster.peer_count, "peer");
     settings_check_cluster(c, s);
     for (size_t i = 0; i < s->endpoint_count; i++)
         check_source_names(c, s, &s->endpoints[i].sources, true);

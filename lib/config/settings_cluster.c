@@ -19,7 +19,7 @@ static const char *wrong_public_key(const char *text)
 }
 
 /* Processes of the other kinds run on the sequencer's host. A console there asks those of other hosts. */
-static const char *const kinds[] = {"sequencer", "deliverer", "ingress",
+static const char *const kinds[] = {"sequencer", "deliverer", "ingress", "dlqd",
                                     "console"};
 
 const char *settings_wrong_peer_name(const char *text)
@@ -34,16 +34,20 @@ const char *settings_wrong_peer_name(const char *text)
     }
     return wrong
                ? wrong
-               : "is not the name of a sequencer, a deliverer, an ingress or a "
-                 "console, such as deliverer-2; processes of other kinds run "
-                 "on the "
-                 "sequencer's host";
+               : "is not the name of a sequencer, a deliverer, an ingress, a "
+                 "dlqd "
+                 "or a console, such as deliverer-2; processes of other kinds "
+                 "run on the sequencer's host";
 }
 
 static const struct conf_key peer_keys[] = {
     KEY(string, cluster_peer, name, "name", NULL,
         "the name of the process (`--name`)", .check = settings_wrong_peer_name,
         .flags = CONF_REQUIRED, .form = "name"),
+    KEY(string, cluster_peer, host, "host", NULL,
+        "the host of this instance, when `peers` has several with one name: "
+        "one of them is active, the others are standbys",
+        .check = wrong_name, .form = "name"),
     KEY(string, cluster_peer, address, "address", NULL,
         "where the others reach it. It binds this port and the next two. A "
         "process whose address has a host name binds all addresses of its "
@@ -80,6 +84,10 @@ static const struct conf_key cluster_keys[] = {
     KEY(path, settings, cluster.keys, "keys", "keys",
         "the folder with the secret key of each process of this host that "
         "`peers` names, which `grapnel keys make NAME` writes"),
+    KEY(string, settings, cluster.host, "host", NULL,
+        "the name of this host in `host` of `peers`; by default the name that "
+        "the system has (`hostname`)",
+        .check = wrong_name, .form = "name"),
     LIST(settings, cluster.peers, cluster.peer_count, "peers", &peer_section,
          "the processes that speak to each other over the network, the same "
          "list on each host"),
@@ -114,6 +122,23 @@ static const char *shared_key(const struct cluster_peer *a,
     return NULL;
 }
 
+/* Several instances of one name are told apart by their hosts. */
+static void check_instances(struct conf *c, const struct cluster_peer *a,
+                            const struct cluster_peer *b)
+{
+    if (strcmp(a->name, b->name) != 0)
+        return;
+    if (!a->host || !b->host)
+        conf_error_at(c, a->name,
+                      "there are several peers named \"%s\": give each of its "
+                      "instances a `host`, or another name",
+                      a->name);
+    else if (strcmp(a->host, b->host) == 0)
+        conf_error_at(c, a->host,
+                      "there are two peers named \"%s\" on host \"%s\"",
+                      a->name, a->host);
+}
+
 void settings_check_cluster(struct conf *c, const struct settings *s)
 {
     const struct cluster_peer *peers = s->cluster.peers;
@@ -123,6 +148,7 @@ void settings_check_cluster(struct conf *c, const struct settings *s)
             if (!peers[i].name || !peers[k].name || !peers[i].address ||
                 !peers[k].address)
                 continue; /* reported already */
+            check_instances(c, &peers[i], &peers[k]);
             if (overlap(peers[i].address, peers[k].address))
                 conf_error_at(c, peers[i].address,
                               "%s uses a port of %s (%s): a process has three "

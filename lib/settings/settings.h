@@ -275,7 +275,8 @@ enum relay_kind relay_kind(const struct relay *r);
 /* A process that others reach over the network. */
 struct cluster_peer {
     char *name;
-    char *address;           /* host:port; it has the next port, too */
+    char *host;    /* of a name with several instances: which one; else NULL */
+    char *address; /* host:port; it has the next two ports, too */
     struct string_list keys; /* public, 64 digits; it is reached by the first */
 };
 
@@ -403,8 +404,9 @@ struct settings {
         char *key; /* NULL: the file state_dir/audit.key */
         struct string_list old_keys, notify;
     } audit;
-    struct {                        /* processes on several hosts */
-        char *keys;                 /* the folder of secret keys */
+    struct {        /* processes on several hosts */
+        char *keys; /* the folder of secret keys */
+        char *host; /* the name of this host in `peers`; NULL: the system's */
         struct cluster_peer *peers; /* none: all are on one host */
         size_t peer_count;
     } cluster;

@@ -18,10 +18,14 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+import msgpack
 import yaml
+import zmq
 from rig import Daemon, RigTest, program
+from zmq.utils import z85
 
 PORT, CONTROL_PORT, CONSOLE_PORT = 7470, 7472, 7480
+HEARTBEAT = 4  # a kind of frame, of proto/wire.h
 CLOSED, CLOSE_WAIT = 7, 8  # states of tcp in Linux
 
 
@@ -292,6 +296,18 @@ class HostsTest(RigTest):
     def secret(self, rig, name):
         text = (rig.folder / "keys" / f"{name}.cert_secret").read_text()
         return re.search(r'secret-key = "(.*)"', text)[1]
+
+    def connect(self, rig, key, server="sequencer"):
+        """A client with this pair of keys at the inbox of a process."""
+        push = zmq.Context.instance().socket(zmq.PUSH)
+        self.addCleanup(push.close, 0)
+        push.curve_publickey, push.curve_secretkey = key
+        push.curve_serverkey = z85.encode(bytes.fromhex(self.keys[server]))
+        push.connect(f"tcp://{self.seat[server]}:{PORT}")
+        return push
+
+    def heartbeat(self, name, inbox):
+        return msgpack.packb([HEARTBEAT, 1, name, inbox, 1, 1, 1, 0, b""])
 
     def peer(self, name, host):
         return {"name": name, "address": f"{host}:{PORT}", "key": self.keys[name]}

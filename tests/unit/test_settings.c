@@ -966,7 +966,8 @@ static const struct {
     {RELAY("sqlite:///app.db, statuses: {failed: SUCCESS}"),
      "is the status of `delivered` and of `failed`"},
     {PEERS("name: billing, address: 'h:1', key: " KEY_A),
-     "is not the name of a sequencer, a deliverer, an ingress or a console"},
+     "is not the name of a sequencer, a deliverer, an ingress, a dlqd or a "
+     "console"},
     {PEERS("name: deliverer2, address: 'h:1', key: " KEY_A),
      "is not the name of a sequencer"},
     {PEERS("name: sequencer, address: 'h', key: " KEY_A),
@@ -983,7 +984,15 @@ static const struct {
      "unknown key"},
     {PEERS("name: sequencer, address: 'h:1', key: " KEY_A
            "}, {name: sequencer, address: 'i:1', key: " KEY_B),
-     "another peer has this name"},
+     "there are several peers named \"sequencer\": give each of its instances"},
+    {PEERS("name: sequencer, host: a, address: 'h:1', key: " KEY_A
+           "}, {name: sequencer, address: 'i:1', key: " KEY_B),
+     "there are several peers named \"sequencer\""},
+    {PEERS("name: sequencer, host: a, address: 'h:1', key: " KEY_A
+           "}, {name: sequencer, host: a, address: 'i:1', key: " KEY_B),
+     "there are two peers named \"sequencer\" on host \"a\""},
+    {PEERS("name: sequencer, host: a.b, address: 'h:1', key: " KEY_A),
+     "host: is not a name"},
     {PEERS("name: sequencer, address: 'h:1', key: " KEY_A
            "}, {name: ingress, address: 'i:1', key: " KEY_A),
      "sequencer has this key, too"},
@@ -1012,6 +1021,8 @@ static void possible_settings_are_accepted(void **state)
         PEERS("name: sequencer, address: '[fd00::1]:7470', key: " KEY_A
               "}, {name: deliverer-2, address: 'b.internal:7470', key: "
               "[" KEY_B "]"),
+        PEERS("name: dlqd, host: a, address: 'h:1', key: " KEY_A
+              "}, {name: dlqd, host: b, address: 'i:1', key: " KEY_B),
         URL("https://a.example.com:8443/x?y=%20z&t=1@2"),
         URL("HTTP://[::1]:80"),
         URL("http://a_b.example?x"),
