@@ -381,6 +381,8 @@ static void rewound(void *self, const char *peer, bool we_are_older)
 
     watermarks_rewound(q->watermarks, peer);
     grants_rewound(q, peer, we_are_older);
+    if (!we_are_older)
+        workspace_erase_peer_rewound(q, peer);
 }
 
 /* Deliverers first: their results make space for the next tasks, while waiting events are

@@ -356,6 +356,10 @@ static const struct value erase_args[] = {
     TEXT("hash", "of the name, as in the file `erasures`", .min = 64, .max = 64,
          .flags = VALUE_REQUIRED),
     TEXT("workspace", "the name, where it is still known", .min = 1),
+    TEXT("key",
+         "for a process on another host than the sequencer's: the key of the "
+         "hash, for its own file `erasures`",
+         .min = 64, .max = 64),
     LIST("ids", &value_id, "of events", .max = 500),
     INTEGER("position", "the `position` of the last reply of this phase"),
     {0}};

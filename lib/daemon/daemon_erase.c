@@ -1,5 +1,6 @@
 /* daemon_erase: erases what every process has of a workspace, and overwrites freed pages. */
 #include "daemon_erase.h"
+#include "clock.h"
 #include "daemon.h"
 #include "db.h"
 #include "json_text.h"
@@ -189,7 +190,9 @@ json_t *daemon_erase_ask(void *self, json_t *args, char why[200])
     static const char *const phases[] = {"refuse", "handed", "events", "rest",
                                          "scrub"};
     struct daemon *d = self;
-    const char *phase = json_string_value(json_object_get(args, "phase"));
+    const char *phase = json_string_value(json_object_get(args, "phase")),
+               *key = json_string_value(json_object_get(args, "key"));
+    char wrong[200];
     struct erase_step s = {
         .hash = json_string_value(json_object_get(args, "hash")),
         .workspace = json_string_value(json_object_get(args, "workspace")),
@@ -197,7 +200,11 @@ json_t *daemon_erase_ask(void *self, json_t *args, char why[200])
         .position = json_integer_value(json_object_get(args, "position")),
         .erasures = d->erasures};
 
-    (void)why;
+    if (key &&
+        erasures_add_from(d->erasures, key, s.hash, now_ms(), wrong) != GR_OK) {
+        control_fail(why, CONTROL_REFUSED, "%s", wrong);
+        return NULL;
+    }
     while (strcmp(phases[s.phase], phase) != 0)
         s.phase++;
     erasures_refresh(d->erasures);

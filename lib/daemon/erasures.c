@@ -251,6 +251,41 @@ gr_rc erasures_add(struct erasures *e, const char *hash, int64_t now_ms,
     return write_file(e, why);
 }
 
+/* ---- other hosts ---- */
+
+void erasures_key(const struct erasures *e, char digits[ERASURE_KEY_DIGITS + 1])
+{
+    for (size_t i = 0; i < sizeof e->key; i++)
+        snprintf(digits + 2 * i, 3, "%02x", e->key[i]);
+}
+
+gr_rc erasures_add_from(struct erasures *e, const char *digits,
+                        const char *hash, int64_t now_ms, char why[200])
+{
+    uint8_t key[SHA256_BYTES], digest[SHA256_BYTES];
+
+    if (strlen(digits) != ERASURE_KEY_DIGITS ||
+        !read_hex(digits, key, sizeof key) ||
+        strlen(hash) != ERASURE_HASH_BYTES ||
+        !read_hex(hash, digest, sizeof digest)) {
+        snprintf(why, 200,
+                 "the key or the hash of an erasure is not as "
+                 "Grapnel writes it");
+        return GR_REFUSE;
+    }
+    read_file(e); /* also when it was moved away, as the error below asks for */
+    if (e->has_key && memcmp(e->key, key, sizeof key) != 0 && e->count) {
+        snprintf(why, 200,
+                 "%.90s lists workspaces that were erased by another "
+                 "sequencer: move the file away if its databases are gone",
+                 e->path);
+        return GR_REFUSE;
+    }
+    memcpy(e->key, key, sizeof key);
+    e->has_key = true;
+    return erasures_add(e, hash, now_ms, why);
+}
+
 /* ---- again ---- */
 
 void erasures_ask_again(const struct erasures *e)

@@ -43,6 +43,17 @@ GR_MUST_CHECK gr_rc erasures_hash(struct erasures *e, const char *workspace,
 GR_MUST_CHECK gr_rc erasures_add(struct erasures *e, const char *hash,
                                  int64_t now_ms, char why[200]);
 
+/* For the processes of other hosts, whose state_dir has a file of its own with the same key: the key as hexadecimal
+ * digits (in `digits`), after erasures_hash() or erasures_add(). */
+enum { ERASURE_KEY_DIGITS = 64 };
+void erasures_key(const struct erasures *e,
+                  char digits[ERASURE_KEY_DIGITS + 1]);
+/* Such a process adds a hash that was made with this key. GR_REFUSE: the file cannot be written, or has workspaces that were
+ * erased with another key; `why` says so. */
+GR_MUST_CHECK gr_rc erasures_add_from(struct erasures *e, const char *digits,
+                                      const char *hash, int64_t now_ms,
+                                      char why[200]);
+
 /* state_dir/erase-again: a process that starts from an older copy makes it, when there are erasures;
  * the sequencer then erases all of them again, and removes it. */
 void erasures_ask_again(const struct erasures *e);

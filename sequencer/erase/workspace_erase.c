@@ -164,33 +164,66 @@ static void begin_phase(struct step *s, const char *phase)
     set_number(s, "position", 0);
 }
 
-/* The first process behind `after`, by name, that has a database in state_dir; of these kinds (NULL:
- * all). NULL: there is none. The caller's. */
+/* Processes on other hosts are asked by a console, where there is one. */
+static bool asks_hosts(const struct sequencer *q)
+{
+    for (size_t i = 0; i < q->d.settings->cluster.peer_count; i++)
+        if (process_is(q->d.settings->cluster.peers[i].name, "console"))
+            return true;
+    return false;
+}
+
+static bool is_elsewhere(const struct sequencer *q, const char *process)
+{
+    size_t at = 0;
+    const char *name;
+
+    while ((name = cluster_asked(q->d.cluster, &at)))
+        if (strcmp(name, process) == 0)
+            return true;
+    return false;
+}
+
+struct choice {
+    const char *after, *kinds; /* kinds: NULL: all */
+    char *best;
+};
+
+static void consider(struct choice *c, const char *name)
+{
+    const struct store_kind *kind = store_kind_of(name);
+
+    if (!kind || (c->kinds && !strstr(c->kinds, kind->process)) ||
+        strcmp(name, c->after) <= 0 || (c->best && strcmp(name, c->best) >= 0))
+        return;
+    free(c->best);
+    c->best = gr_strdup(name);
+}
+
+/* The first process behind `after`, by name, of these kinds, that has a database in state_dir or runs on another host; the
+ * caller frees it. NULL: no process is left. */
 static char *process_behind(const struct step *s, const char *after,
                             const char *kinds)
 {
     DIR *folder = opendir(s->q->d.settings->state_dir);
+    struct choice c = {after, kinds, NULL};
     struct dirent *file;
-    char *best = NULL;
+    const char *name;
+    size_t at = 0;
 
     while (folder && (file = readdir(folder))) {
         size_t n = strlen(file->d_name);
-        char *name = n > 3 && strcmp(file->d_name + n - 3, ".db") == 0
-                         ? gr_strndup(file->d_name, n - 3)
-                         : NULL;
-        const struct store_kind *kind = name ? store_kind_of(name) : NULL;
 
-        if (kind && (!kinds || strstr(kinds, kind->process)) &&
-            strcmp(name, after) > 0 && (!best || strcmp(name, best) < 0)) {
-            free(best);
-            best = name;
-            name = NULL;
+        if (n > 3 && strcmp(file->d_name + n - 3, ".db") == 0) {
+            file->d_name[n - 3] = 0;
+            consider(&c, file->d_name);
         }
-        free(name);
     }
     if (folder)
         closedir(folder);
-    return best;
+    while (asks_hosts(s->q) && (name = cluster_asked(s->q->d.cluster, &at)))
+        consider(&c, name);
+    return c.best;
 }
 
 static void send_question(struct step *s, const char *process,
@@ -201,6 +234,13 @@ static void send_question(struct step *s, const char *process,
 
     if (s->name)
         json_object_set_new(args, "workspace", json_string(s->name));
+    if (is_elsewhere(s->q, process)) {
+        char key[ERASURE_KEY_DIGITS + 1];
+
+        erasures_key(s->q->d.erasures, key);
+        json_object_set_new(args, "key", json_string(key));
+        explicit_bzero(key, sizeof key);
+    }
     if (ids)
         json_object_set(args, "ids", (json_t *)(uintptr_t)ids);
     s->e->asked_ms = s->q->d.loop.mono_ms;
@@ -415,7 +455,17 @@ static int events_step(struct step *s)
     return 0;
 }
 
-/* The first process that has a database and has not taken all outcomes that were on their way;
+/* Whether it has a database, here or on a host that is asked. */
+static bool is_there(struct step *s, const char *process)
+{
+    char *path = gr_printf("%s/%s.db", s->q->d.settings->state_dir, process);
+    bool here = access(path, F_OK) == 0;
+
+    free(path);
+    return here || (asks_hosts(s->q) && is_elsewhere(s->q, process));
+}
+
+/* The first process that is there and has not taken all outcomes that were on their way;
  * NULL: there is none. */
 static const char *behind_with_outcomes(struct step *s)
 {
@@ -424,12 +474,9 @@ static const char *behind_with_outcomes(struct step *s)
 
     json_object_foreach(all, name, n)
     {
-        char *path = gr_printf("%s/%s.db", s->q->d.settings->state_dir, name);
-        bool is_there = access(path, F_OK) == 0;
-
-        free(path);
-        if (is_there && (json_int_t)links_cursor(s->q->d.links, name) <
-                            json_integer_value(n))
+        if ((json_int_t)links_cursor(s->q->d.links, name) <
+                json_integer_value(n) &&
+            is_there(s, name))
             return name;
     }
     return NULL;
@@ -518,12 +565,13 @@ static void report(struct step *s)
     json_object_set_new(
         result, "logs",
         json_string("log lines name the workspace until they are rotated"));
-    if (s->q->d.settings->cluster.peer_count)
+    if (s->q->d.settings->cluster.peer_count && !asks_hosts(s->q))
         json_object_set_new(
             result, "other_hosts",
             json_string("deliverers and ingresses on other hosts "
                         "(cluster.peers) still have their part until "
-                        "history.keep and ingress.archive.keep have passed"));
+                        "history.keep and ingress.archive.keep have passed: "
+                        "with a console in cluster.peers they erase it, too"));
     job_set_result(s->job, result);
 }
 
@@ -674,6 +722,12 @@ bool workspace_erase_owns(void *self, const struct erase_step *s,
             strcmp(ev.workspace, label) == 0;
     event_fini(&ev);
     return found;
+}
+
+void workspace_erase_peer_rewound(struct sequencer *q, const char *peer)
+{
+    if (is_elsewhere(q, peer))
+        erasures_ask_again(q->d.erasures);
 }
 
 void workspace_erase_look(struct sequencer *q)

@@ -3,7 +3,7 @@
  *
  * The erasure is recorded in state_dir/erasures before anything else, so events of the workspace are
  * refused from then on, also after a restore. The job asks each process that has a database in
- * state_dir over its control socket (daemon_erase.h), without waiting for the reply, and repeats
+ * state_dir, and those of other hosts if `cluster.peers` has a console, over its control socket (daemon_erase.h), without waiting for the reply, and repeats
  * each request until it is done: a process that is away delays it. Its position is stored
  * with each step, so it continues after a crash. It cannot be cancelled. */
 #ifndef SEQUENCER_WORKSPACE_ERASE_H
@@ -21,6 +21,8 @@ void workspace_erase_undo(struct erasing *e);
 /* Once a second: after a process was restored from an older copy, makes the job that erases all
  * erased workspaces again. */
 void workspace_erase_look(struct sequencer *q);
+/* This peer was restored from an older copy. If it is on another host, where we do not see it start, the same is done. */
+void workspace_erase_peer_rewound(struct sequencer *q, const char *peer);
 
 /* Whether this workspace was erased. */
 bool workspace_erased(const struct sequencer *q, struct bytes workspace);
