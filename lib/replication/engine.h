@@ -1,0 +1,123 @@
+/* engine: the log of turns and who owns a store, in a database that acknowledges a commit only when it survives the loss of a node.
+ *
+ * Each call is one transaction in one round trip, and waits for it until its time limit. Call them from one thread. The rules of docs/decisions/0126: an
+ * acknowledged COMMIT without a warning, of a transaction that has written, proves something. Everything else (an error, a time limit, a warning,
+ * a lost connection, settings that can lose an acknowledged commit) is ENGINE_UNKNOWN: the transaction is in, is not, or will be later.
+ * The next call connects again if necessary. */
+#ifndef REPLICATION_ENGINE_H
+#define REPLICATION_ENGINE_H
+
+#include "seal.h"
+#include "turn.h"
+
+enum { HOLDER_BYTES = 16, ENGINE_WHY_BYTES = 300 };
+
+enum engine_result {
+    ENGINE_DONE,    /* exactly one row, and acknowledged */
+    ENGINE_NO_ROW,  /* the condition does not hold; nothing was written */
+    ENGINE_UNKNOWN, /* `why` says what happened */
+};
+
+/* The owner row of a process. */
+struct owner {
+    bool exists; /* false: replication was never begun for this process */
+    struct position at; /* history, last, chain */
+    int64_t epoch, beat, claim;
+    uint8_t holder[HOLDER_BYTES]; /* zeros: released */
+    int schema;
+};
+
+/* What the active's statements compare. */
+struct tenure {
+    int64_t epoch;
+    uint8_t holder[HOLDER_BYTES]; /* 128 random bits of this start */
+};
+
+/* This process on this host, as others see it. */
+struct node {
+    struct position at;
+    bool ready;
+    const char *why; /* not ready: what is missing, in one sentence; else "" */
+};
+
+struct log_row { /* one turn of the log, whole */
+    int64_t n, epoch;
+    uint8_t chain[CHAIN_BYTES];
+    struct bytes *parts;
+    size_t count;
+};
+
+struct engine_settings {
+    const char *database; /* libpq: a URI or "service=…" */
+    const char *process;
+    const char *host; /* the name of this host */
+    int64_t hold_ms;  /* each statement's time limit is half of it */
+    bool accept_weak; /* go on with settings that can lose an acknowledged commit */
+};
+
+struct engine;
+
+struct engine_ops {
+    /* Copies what it needs; connects later. */
+    struct engine *(*open)(const struct engine_settings *s);
+    void (*close)(struct engine *e);
+
+    /* The turn after `before`: sets last = before->n + 1 and its chain, raises beat, and inserts the parts. ENGINE_NO_ROW unless history, epoch, holder, last
+     * and chain are as in `before` and `mine`. *beat: of the row afterwards. */
+    enum engine_result (*append)(struct engine *e, const struct tenure *mine,
+                                 const struct position *before,
+                                 const struct position *after,
+                                 const struct sealed_parts *parts,
+                                 int64_t *beat, char why[ENGINE_WHY_BYTES]);
+    /* Raises beat, if last and chain are those of `at`. */
+    enum engine_result (*beat)(struct engine *e, const struct tenure *mine,
+                               const struct position *at, int64_t *beat,
+                               char why[ENGINE_WHY_BYTES]);
+    /* Gives the row away: holder is empty. Compares `beat`, too, so that it cannot arrive late. */
+    enum engine_result (*release)(struct engine *e, const struct tenure *mine,
+                                  const struct position *at, int64_t beat,
+                                  char why[ENGINE_WHY_BYTES]);
+    /* epoch + 1 and the holder `me`, if epoch, last, chain, beat and schema are those of `seen`. *mine: the tenure that begins. */
+    enum engine_result (*take_over)(struct engine *e, const struct owner *seen,
+                                    const uint8_t me[HOLDER_BYTES],
+                                    struct tenure *mine,
+                                    char why[ENGINE_WHY_BYTES]);
+    /* Writes the row of this node, then reads the owner and at most `max_bytes` of the log after node->at.n (one turn at least, if there is one). Use nothing of it
+     * unless ENGINE_DONE. The rows belong to the engine until its next call. To judge: max_bytes is 0, and no turn is read. */
+    enum engine_result (*follow)(struct engine *e, const struct node *me,
+                                 size_t max_bytes, struct owner *owner,
+                                 const struct log_row **rows, size_t *count,
+                                 char why[ENGINE_WHY_BYTES]);
+    /* Sets claim = beat, so that others see that a takeover is near, and proves that this node can write. */
+    enum engine_result (*claim)(struct engine *e, const struct owner *seen,
+                                char why[ENGINE_WHY_BYTES]);
+
+    /* Snapshots. The active writes parts one by one, and the manifest last; each compares history, epoch and holder. `n`: of the position that the
+     * snapshot has. A part with this number is replaced. */
+    enum engine_result (*put_snapshot)(struct engine *e,
+                                       const struct tenure *mine,
+                                       const struct position *at, int64_t part,
+                                       struct bytes sealed,
+                                       char why[ENGINE_WHY_BYTES]);
+    /* Reads a part of the newest snapshot that has a manifest; part -1 is the manifest. ENGINE_NO_ROW: there is none. *n, *epoch: of the snapshot. */
+    enum engine_result (*get_snapshot)(struct engine *e, int64_t part,
+                                       int64_t *n, int64_t *epoch,
+                                       struct buf *sealed,
+                                       char why[ENGINE_WHY_BYTES]);
+    /* Deletes a bounded number of log rows up to n and of snapshots older than n. *more: call it again. */
+    enum engine_result (*forget)(struct engine *e, const struct tenure *mine,
+                                 int64_t n, bool *more,
+                                 char why[ENGINE_WHY_BYTES]);
+
+    /* Begins a history for this process at `at` (n is 0): makes the owner row, with an empty holder. ENGINE_NO_ROW: there is one. */
+    enum engine_result (*begin_history)(struct engine *e,
+                                        const struct position *at, int schema,
+                                        char why[ENGINE_WHY_BYTES]);
+};
+
+extern const struct engine_ops engine_postgres;
+
+/* The statements that make the tables and grant what a process needs, as text for the administrator; static. */
+const char *engine_postgres_ddl(void);
+
+#endif
