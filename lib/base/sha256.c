@@ -21,6 +21,21 @@ void sha256(struct bytes text, uint8_t out[SHA256_BYTES])
         die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
 }
 
+void sha256_of_parts(const struct bytes *parts, size_t count,
+                     uint8_t out[SHA256_BYTES])
+{
+    EVP_MD_CTX *c = EVP_MD_CTX_new();
+    bool good;
+
+    pthread_once(&once, look_up);
+    good = c && method && EVP_DigestInit_ex(c, method, NULL);
+    for (size_t i = 0; i < count && good; i++)
+        good = EVP_DigestUpdate(c, parts[i].p, parts[i].n);
+    if (!good || !EVP_DigestFinal_ex(c, out, NULL))
+        die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
+    EVP_MD_CTX_free(c);
+}
+
 void hex_put(const void *p, size_t n, struct buf *out)
 {
     static const char digits[] = "0123456789abcdef";

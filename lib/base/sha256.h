@@ -9,6 +9,9 @@ enum { SHA256_BYTES = 32 };
 
 /* Ends the process when libcrypto has no SHA-256. Any thread may call it. */
 void sha256(struct bytes text, uint8_t out[SHA256_BYTES]);
+/* Of these parts, one behind the other. */
+void sha256_of_parts(const struct bytes *parts, size_t count,
+                     uint8_t out[SHA256_BYTES]);
 
 /* Appends two digits, in lower case, for each byte. */
 void hex_put(const void *p, size_t n, struct buf *out);

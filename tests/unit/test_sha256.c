@@ -33,6 +33,20 @@ static void digests_are_those_of_the_standard(void **state)
     }
 }
 
+static void parts_have_the_digest_of_the_whole(void **state)
+{
+    const struct bytes parts[] = {{"a", 1}, {"", 0}, {NULL, 0}, {"bc", 2}};
+    uint8_t whole[SHA256_BYTES], digest[SHA256_BYTES];
+
+    (void)state;
+    sha256((struct bytes){"abc", 3}, whole);
+    sha256_of_parts(parts, COUNT_OF(parts), digest);
+    assert_memory_equal(digest, whole, sizeof whole);
+    sha256((struct bytes){"", 0}, whole);
+    sha256_of_parts(NULL, 0, digest);
+    assert_memory_equal(digest, whole, sizeof whole);
+}
+
 static void digits_that_do_not_fit_are_not_written(void **state)
 {
     struct buf hex;
@@ -51,6 +65,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(digests_are_those_of_the_standard),
+        cmocka_unit_test(parts_have_the_digest_of_the_whole),
         cmocka_unit_test(digits_that_do_not_fit_are_not_written),
     };
 
