@@ -26,6 +26,7 @@ struct wal_file {
     bool big_endian; /* its checksums are of big-endian words */
     uint8_t salts[WAL_SALTS_BYTES];
     struct wal_sums sums; /* the start value of the next frame's checksum */
+    uint8_t header[WAL_HEADER_BYTES];
     uint8_t frame[WAL_FRAME_HEADER_BYTES + WAL_PAGE_MAX_BYTES];
 };
 
@@ -47,5 +48,23 @@ uint32_t wal_file_page(const struct wal_file *w);
 const uint8_t *wal_file_bytes(const struct wal_file *w);
 
 bool wal_file_is_page_size(uint32_t bytes);
+
+/* For a reader that knows how far it has read: it begins at any frame, with the checksum in the frame before it. */
+
+/* Whether the log is still the one that was opened. false: it was begun anew or removed, or cannot be read. */
+bool wal_file_is_current(const struct wal_file *w);
+size_t wal_file_frame_bytes(const struct wal_file *w);
+/* Reads `count` frames from frame `first` on (from 1) into `out`, as they are in the file. false: not all are there. What
+ * wal_file_read() reads next stays the same. */
+bool wal_file_read_at(const struct wal_file *w, uint32_t first, uint32_t count,
+                      uint8_t *out);
+
+/* A frame in memory: as the functions above. */
+bool wal_frame_is_valid(const struct wal_file *w, const uint8_t *frame,
+                        struct wal_sums before);
+struct wal_sums wal_frame_sums(const uint8_t *frame);
+uint32_t wal_frame_page(const uint8_t *frame);
+/* If the frame ends a transaction, the size of the database in pages after it; else 0. */
+uint32_t wal_frame_size_pages(const uint8_t *frame);
 
 #endif
