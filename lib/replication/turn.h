@@ -29,12 +29,16 @@ struct turn_head {
     uint32_t page_count;
 };
 
+/* The page with the byte at 1 GiB that SQLite locks. It has no content, and no turn has it. */
+uint32_t turn_locked_page(uint32_t page_bytes);
+
 /* Writes the head; then call turn_put_page() page_count times, numbers ascending. */
 void turn_put_head(struct buf *form, const struct turn_head *head);
 void turn_put_page(struct buf *form, uint32_t page, const void *image,
                    uint32_t page_bytes);
 
-/* Reads a form and checks all of it: sizes, that numbers ascend and are not above size_pages, that nothing follows. */
+/* Reads a form and checks all of it: sizes, that numbers ascend and are not above size_pages, that nothing follows. A turn without pages is
+ * allowed. */
 GR_MUST_CHECK gr_rc turn_read(struct bytes form, struct turn_head *head);
 /* The i-th page of a form that turn_read() has accepted; the image belongs to `form`. */
 const uint8_t *turn_page(struct bytes form, const struct turn_head *head,
