@@ -332,6 +332,7 @@ static gr_rc decompress(struct sealer *s, size_t n, struct buf *plain,
     if (!ZSTD_isError(got) && got == size)
         return GR_OK;
     plain->len = before;
+    plain->data[before] = 0;
     return refuse(why, "the decrypted bytes cannot be decompressed: %s",
                   ZSTD_isError(got) ? ZSTD_getErrorName(got) : "wrong size");
 }

@@ -41,6 +41,12 @@ static void put_number(struct buf *out, uint32_t v)
     buf_put(out, &v, sizeof v);
 }
 
+uint64_t turn_bytes(const struct turn_head *head)
+{
+    return HEAD_BYTES +
+           head->page_count * (NUMBER_BYTES + (uint64_t)head->page_bytes);
+}
+
 void turn_put_head(struct buf *form, const struct turn_head *head)
 {
     buf_put(form, head->history, HISTORY_BYTES);
@@ -62,7 +68,7 @@ const uint8_t *turn_page(struct bytes form, const struct turn_head *head,
 {
     const uint8_t *p = form.p;
 
-    p += HEAD_BYTES + (size_t)i * (NUMBER_BYTES + (size_t)head->page_bytes);
+    p += HEAD_BYTES + i * (NUMBER_BYTES + (size_t)head->page_bytes);
     *page = number(p);
     return p + NUMBER_BYTES;
 }
@@ -92,10 +98,7 @@ gr_rc turn_read(struct bytes form, struct turn_head *head)
     head->page_bytes = number(p + PAGE_BYTES_AT);
     head->page_count = number(p + COUNT_AT);
     if (head->n < 1 || !head->size_pages ||
-        !wal_file_is_page_size(head->page_bytes) ||
-        (form.n - HEAD_BYTES) % (NUMBER_BYTES + head->page_bytes) != 0 ||
-        (form.n - HEAD_BYTES) / (NUMBER_BYTES + head->page_bytes) !=
-            head->page_count)
+        !wal_file_is_page_size(head->page_bytes) || form.n != turn_bytes(head))
         return GR_REFUSE;
     return numbers_are_good(form, head) ? GR_OK : GR_REFUSE;
 }

@@ -32,6 +32,7 @@ struct turn_head {
 /* The page with the byte at 1 GiB that SQLite locks. It has no content, and no turn has it. */
 uint32_t turn_locked_page(uint32_t page_bytes);
 
+uint64_t turn_bytes(const struct turn_head *head); /* of its form */
 /* Writes the head; then call turn_put_page() page_count times, numbers ascending. */
 void turn_put_head(struct buf *form, const struct turn_head *head);
 void turn_put_page(struct buf *form, uint32_t page, const void *image,

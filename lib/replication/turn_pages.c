@@ -188,24 +188,26 @@ static gr_rc put_turn(struct turn_pages *t, const struct position *at,
                              .page_count = (uint32_t)t->image_count};
 
     memcpy(head.history, at->history, HISTORY_BYTES);
+    if (form->failed || turn_bytes(&head) > form->max - before)
+        return refuse(why,
+                      "turn %lld has %u pages of %u bytes; it may have %zu "
+                      "bytes",
+                      (long long)head.n, head.page_count, head.page_bytes,
+                      form->max - before);
     turn_put_head(form, &head);
-    for (size_t i = 0; i < t->image_count && !form->failed; i++) {
+    for (size_t i = 0; i < t->image_count; i++) {
         uint32_t frame = frame_of(t->images[i]);
         const uint8_t *image = image_in(t, frame);
 
         if (!image) {
             form->len = before;
+            form->data[before] = 0;
             return refuse(why, "frame %u of the write-ahead log cannot be read",
                           frame);
         }
         turn_put_page(form, page_of(t->images[i]), image, head.page_bytes);
     }
-    if (!form->failed)
-        return GR_OK;
-    form->len = before;
-    return refuse(
-        why, "turn %lld has %u pages of %u bytes; it may have %zu bytes",
-        (long long)head.n, head.page_count, head.page_bytes, form->max);
+    return GR_OK;
 }
 
 gr_rc turn_pages_read(struct turn_pages *t, const struct position *at,

@@ -655,6 +655,7 @@ static void refused(struct made m, uint32_t frames, const char *expected)
     if (!strstr(why, expected))
         fail_msg("\"%s\" does not say \"%s\"", why, expected);
     assert_int_equal(form.len, 6);
+    assert_string_equal(form.data, "before");
     buf_fini(&form);
 }
 
