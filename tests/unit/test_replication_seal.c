@@ -461,20 +461,70 @@ static void parts_of_two_seals_are_refused(void **state)
 {
     struct sealed x = sealed_new(MIB);
     struct sealed_parts again;
+    struct bytes p[SOME];
 
     (void)state;
     sealer_seal(x.sealer, &x.about, (struct bytes){x.text, x.text_bytes},
                 &again);
     for (size_t i = 0; i < x.count; i++) {
-        struct bytes p[SOME];
-
         memcpy(p, x.parts, sizeof p);
         p[i] = (struct bytes){again.parts[i].data, again.parts[i].len};
         is_refused(x.sealer, &x.about, p, x.count, PLAIN_MAX,
                    "does not belong");
     }
+    /* Their counters follow each other, and their number is right. */
+    memcpy(p, x.parts + 1, (x.count - 1) * sizeof p[0]);
+    p[x.count - 1] = (struct bytes){again.parts[0].data, again.parts[0].len};
+    is_refused(x.sealer, &x.about, p, x.count, PLAIN_MAX, "part 0 of 5");
     sealed_parts_fini(&again);
     sealed_free(&x);
+}
+
+static void each_flipped_bit_of_a_later_parts_front_is_refused(void **state)
+{
+    struct sealed x = sealed_new(MIB);
+    char *data = x.owned.parts[3].data;
+
+    (void)state;
+    for (size_t bit = 0; bit < (size_t)8 * (TEXT_AT + 4); bit++) {
+        data[bit / 8] ^= (char)(1 << bit % 8);
+        is_refused(x.sealer, &x.about, x.parts, x.count, PLAIN_MAX, "part 3");
+        data[bit / 8] ^= (char)(1 << bit % 8);
+    }
+    sealed_free(&x);
+}
+
+/* One sealer keeps the last key that it derived, for sealing and for opening. */
+static void each_epoch_and_history_has_its_key(void **state)
+{
+    enum { ALL = 6 };
+    struct sealer *s = sealer_open(key), *reader = sealer_open(key);
+    struct seal_about about[ALL];
+    struct sealed_parts sealed[ALL];
+
+    (void)state;
+    for (int i = 0; i < ALL; i++) {
+        about[i] = about_golden();
+        about[i].epoch += i % 3;
+        about[i].history[0] ^= (uint8_t)(i / 3);
+        sealer_seal(s, &about[i], (struct bytes){"a turn", 6}, &sealed[i]);
+    }
+    for (int i = 0; i < 100; i++) {
+        int k = (int)(rig_random() % ALL);
+        struct bytes part = {sealed[k].parts[0].data, sealed[k].parts[0].len};
+        struct buf plain;
+        char why[200];
+
+        opens(&about[k], &part, 1, (struct bytes){"a turn", 6});
+        buf_init(&plain, 6);
+        assert_int_equal(
+            sealer_open_parts(reader, &about[k], &part, 1, &plain, why), GR_OK);
+        buf_fini(&plain);
+    }
+    for (int i = 0; i < ALL; i++)
+        sealed_parts_fini(&sealed[i]);
+    sealer_close(s);
+    sealer_close(reader);
 }
 
 static void more_text_than_is_allowed_is_refused(void **state)
@@ -502,6 +552,8 @@ int main(void)
         cmocka_unit_test(a_part_of_another_length_is_refused),
         cmocka_unit_test(parts_in_another_order_or_number_are_refused),
         cmocka_unit_test(parts_of_two_seals_are_refused),
+        cmocka_unit_test(each_flipped_bit_of_a_later_parts_front_is_refused),
+        cmocka_unit_test(each_epoch_and_history_has_its_key),
         cmocka_unit_test(more_text_than_is_allowed_is_refused),
     };
 

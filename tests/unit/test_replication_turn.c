@@ -211,6 +211,32 @@ static void wrong_sizes_and_numbers_are_refused(void **state)
     assert_int_equal(with_number(PAGE_BYTES_AT, UINT32_MAX), GR_REFUSE);
 }
 
+/* Forms whose length is right. */
+static void pages_that_sqlite_does_not_have_are_refused(void **state)
+{
+    static const uint32_t sizes[] = {0, 1, 256, 511, 513, 1000, 131072};
+    struct turn_head head = {.n = 1, .size_pages = 1};
+    char *image = calloc(1, 131072);
+    struct buf form;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(sizes); i++)
+        for (head.page_count = 0; head.page_count < 2; head.page_count++) {
+            struct turn_head read;
+
+            head.page_bytes = sizes[i];
+            buf_init(&form, 200000);
+            turn_put_head(&form, &head);
+            if (head.page_count)
+                turn_put_page(&form, 1, image, sizes[i]);
+            assert_int_equal(form.len, turn_bytes(&head));
+            assert_int_equal(read_exactly(form.data, form.len, &read),
+                             GR_REFUSE);
+            buf_fini(&form);
+        }
+    free(image);
+}
+
 static void turn_0_is_refused(void **state)
 {
     struct turn_head head = {
@@ -284,6 +310,7 @@ int main(void)
         cmocka_unit_test(a_form_is_read_as_it_was_written),
         cmocka_unit_test(a_form_of_another_length_is_refused),
         cmocka_unit_test(wrong_sizes_and_numbers_are_refused),
+        cmocka_unit_test(pages_that_sqlite_does_not_have_are_refused),
         cmocka_unit_test(turn_0_is_refused),
         cmocka_unit_test(the_page_that_sqlite_locks_is_refused),
         cmocka_unit_test(changed_forms_are_read_safely),
