@@ -27,7 +27,10 @@ enum {
     OVERHEAD_BYTES = FRONT_BYTES + TAG_BYTES,
     CONTENT_BYTES = SEAL_PART_BYTES - OVERHEAD_BYTES,
 };
-enum { LEVEL = 1, BOUND_MAX_BYTES = 4096 };
+/* Measured with the turns of a sequencer's store (21 pages of 4 KiB on average): level 1 leaves 10.3 % and takes 3.6 µs for a page, -1
+ * leaves 11.4 % and takes 2.8 µs, 3 leaves 10.4 % and takes 5.8 µs. */
+enum { LEVEL = 1 };
+enum { BOUND_MAX_BYTES = 4096 };
 
 _Static_assert(ZSTD_COMPRESSBOUND(SEAL_ONE_PART_BYTES) <= CONTENT_BYTES,
                "SEAL_ONE_PART_BYTES may need two parts");

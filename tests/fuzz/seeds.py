@@ -176,6 +176,22 @@ def deliveries():
             yield trial + b''.join(n + b'\0' + v + b'\0' for n, v in some) + b'\0\0' + body
 
 
+def turns():
+    for page_bytes, pages in ((512, (1, 2, 9)), (1024, (3,)), (65536, (1,)), (512, ())):
+        yield (bytes(range(16)) + struct.pack('<qIII', 7, 9, page_bytes, len(pages)) +
+               b''.join(struct.pack('<I', page) + bytes([page]) * page_bytes for page in pages))
+
+
+def seals():
+    yield b'\0\0a turn\0'
+    yield b'\0\7a turn\0\0\0\0\60'
+    yield b'\0\xff\0'
+    for step in (b'\0\1\0\50', b'\1\1\1\0', b'\2\0\0\1', b'\3\0\0\0'):
+        yield b'\0\xffa turn\0' + step
+    part = b'\1' + bytes(64) + b'text of a part and tag'
+    yield b'\1' + bytes([len(part)]) + part + bytes([len(part)]) + part
+
+
 SEEDS = {
     'pattern': patterns,
     'schema': schemas,
@@ -195,6 +211,8 @@ SEEDS = {
                         b'{"v":1,"ask":"echo","args":{"id":"\\u0000","note":[1]}}',
                         b'{"v":1,"ask":"echo","args":{"refuse":true}}', b'{'),
     'receiver': deliveries,
+    'seal': seals,
+    'turn': turns,
     'verify': signed,
     'http': requests,
 }
