@@ -78,3 +78,15 @@ bool network_has(const struct cidr *network, const uint8_t address[16])
         return false;
     return !rest || !((network->address[whole] ^ address[whole]) >> (8 - rest));
 }
+
+bool host_is_local(const char *host, size_t n)
+{
+    char text[64] = ""; /* of an address */
+    unsigned char address[4];
+
+    if (n < sizeof text)
+        memcpy(text, host, n);
+    return !n || *host == '/' || *host == '@' ||
+           strcmp(text, "localhost") == 0 || strcmp(text, "::1") == 0 ||
+           (inet_pton(AF_INET, text, address) == 1 && address[0] == 127);
+}

@@ -22,4 +22,8 @@ const char *network_parse(struct cidr *out, const char *text);
 void network_put(const struct cidr *network, struct buf *out);
 bool network_has(const struct cidr *network, const uint8_t address[16]);
 
+/* Whether a connection to this host of a database, which has n bytes, does not leave the machine. "", and a name that
+ * begins with / or @: a socket. */
+bool host_is_local(const char *host, size_t n);
+
 #endif

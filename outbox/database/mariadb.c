@@ -6,6 +6,7 @@
 #include "alloc.h"
 #include "clock.h"
 #include "driver.h"
+#include "network.h"
 #include "relay_table.h"
 #include "relay_uri.h"
 #include "settings.h"
@@ -659,8 +660,7 @@ static void set_options(struct driver *d, const struct relay_uri *u)
     const unsigned connect_s = DRIVER_CONNECT_S, local_files = 0;
     const unsigned reply_s = DRIVER_REPLY_MS / 1000;
     const char *host = u->host ? u->host : "";
-    const my_bool verify = u->ssl_ca ||
-                           !relay_table_host_is_local(host, strlen(host));
+    const my_bool verify = u->ssl_ca || !host_is_local(host, strlen(host));
     char *name = gr_printf("grapnel-%s %s", d->table.process, d->table.relay);
 
     mysql_optionsv(d->conn, MYSQL_OPT_CONNECT_TIMEOUT, &connect_s);

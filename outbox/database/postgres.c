@@ -2,8 +2,7 @@
 #include "postgres.h"
 #include "alloc.h"
 #include "clock.h"
-#include "log.h"
-#include <errno.h>
+#include "pg_replies.h"
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,126 +55,17 @@ void pg_close(struct driver *d)
     free(d);
 }
 
-/* ---- replies, within a time limit ---- */
+/* ---- statements ---- */
 
-/* Sends what is buffered, and waits until a reply is there. */
-static gr_rc wait_reply(struct driver *d, char why[DRIVER_WHY_BYTES])
+_Static_assert((int)DRIVER_WHY_BYTES >= (int)PG_WHY_BYTES,
+               "reasons of libpq fit");
+
+static const struct pg_limit reply_limit = {.silence_ms = DRIVER_REPLY_MS,
+                                            .end_ms = INT64_MAX};
+
+static gr_rc lost(struct driver *d, char why[DRIVER_WHY_BYTES])
 {
-    int64_t end_ms = mono_ms() + DRIVER_REPLY_MS;
-    int unsent = 1;
-
-    while (unsent || PQisBusy(d->conn)) {
-        struct pollfd fd = {.fd = PQsocket(d->conn), .events = POLLIN};
-        int64_t left_ms = end_ms - mono_ms();
-
-        unsent = PQflush(d->conn);
-        if (unsent < 0)
-            return relay_table_refuse(why, "connection lost",
-                                      PQerrorMessage(d->conn));
-        if (!unsent && !PQisBusy(d->conn))
-            return GR_OK;
-        if (unsent)
-            fd.events |= POLLOUT;
-        if (left_ms <= 0)
-            return relay_table_refuse(
-                why, "the database did not reply within 30 s", "");
-        if (poll(&fd, 1, (int)left_ms) < 0 && errno != EINTR)
-            return relay_table_refuse(why, "poll", strerror(errno));
-        if (fd.revents & (POLLIN | POLLHUP | POLLERR) &&
-            !PQconsumeInput(d->conn))
-            return relay_table_refuse(why, "connection lost",
-                                      PQerrorMessage(d->conn));
-    }
-    return GR_OK;
-}
-
-/* The next result of the pipeline; the caller's. NULL with GR_OK: the end of a query's. */
-static gr_rc next_result(struct driver *d, PGresult **result,
-                         char why[DRIVER_WHY_BYTES])
-{
-    *result = NULL;
-    if (wait_reply(d, why) != GR_OK)
-        return GR_REFUSE;
-    *result = PQgetResult(d->conn);
-    return GR_OK;
-}
-
-static bool is_good(const PGresult *r)
-{
-    ExecStatusType s = PQresultStatus(r);
-
-    return s == PGRES_COMMAND_OK || s == PGRES_TUPLES_OK;
-}
-
-/* The first statement of a pipeline that the server refused. */
-struct refused {
-    /* Its number; -1: the connection is lost. */
-    int at;
-    char state[6]; /* SQLSTATE */
-    /* A function failed, which a trigger or `where` called, and not our statement itself. */
-    bool in_function;
-    /* The relay's user lacks a privilege. */
-    bool no_privilege;
-};
-
-/* Reads the results of `count` queries and the sync behind them; stores those for which `keep` has
- * a place, which are the caller's. After an error the rest is read, too, so that the connection can be used again. */
-static gr_rc read_results(struct driver *d, int count, PGresult **const *keep,
-                          struct refused *refused, char why[DRIVER_WHY_BYTES])
-{
-    bool failed = false, synced = false;
-    int at = 0;
-
-    *refused = (struct refused){.at = -1};
-    while (!synced) {
-        PGresult *r;
-
-        if (next_result(d, &r, why) != GR_OK) {
-            refused->at = -1;
-            return GR_REFUSE;
-        }
-        if (!r) { /* the end of one query */
-            if (PQstatus(d->conn) != CONNECTION_OK) {
-                refused->at = -1;
-                return relay_table_refuse(why, "connection lost",
-                                          PQerrorMessage(d->conn));
-            }
-            continue;
-        }
-        if (PQresultStatus(r) == PGRES_PIPELINE_SYNC) {
-            synced = true;
-        } else if (PQresultStatus(r) == PGRES_PIPELINE_ABORTED) {
-            at++;
-        } else if (!is_good(r)) {
-            const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
-            const char *by = PQresultErrorField(r, PG_DIAG_SOURCE_FUNCTION);
-
-            if (!failed) {
-                /* Not its details, which may be the contents of a row. */
-                const char *message = PQresultErrorField(
-                    r, PG_DIAG_MESSAGE_PRIMARY);
-
-                (void)relay_table_refuse(
-                    why, "the database refused a statement",
-                    message ? message : PQresultErrorMessage(r));
-                refused->at = at;
-                snprintf(refused->state, sizeof refused->state, "%s",
-                         state ? state : "");
-                refused->in_function = PQresultErrorField(r, PG_DIAG_CONTEXT);
-                refused->no_privilege = by && strncmp(by, "aclcheck", 8) == 0;
-            }
-            failed = true;
-            at++;
-        } else {
-            if (at < count && keep && keep[at] && !failed) {
-                *keep[at] = r;
-                r = NULL;
-            }
-            at++;
-        }
-        PQclear(r);
-    }
-    return failed ? GR_REFUSE : GR_OK;
+    return relay_table_refuse(why, "connection lost", PQerrorMessage(d->conn));
 }
 
 static bool send_query(struct driver *d, const char *sql, int n,
@@ -188,13 +78,13 @@ gr_rc pg_ask(struct driver *d, const char *sql, int n,
              const char *const *values, PGresult **result,
              char why[DRIVER_WHY_BYTES])
 {
-    struct refused refused;
+    struct pg_refused refused;
 
     *result = NULL;
     if (!send_query(d, sql, n, values) || !PQpipelineSync(d->conn))
-        return relay_table_refuse(why, "connection lost",
-                                  PQerrorMessage(d->conn));
-    return read_results(d, 1, (PGresult * *const[]){result}, &refused, why);
+        return lost(d, why);
+    return pg_replies_read(d->conn, 1, (PGresult * *const[]){result},
+                           reply_limit, &refused, why);
 }
 
 /* The same without a result. */
@@ -208,44 +98,6 @@ static gr_rc tell(struct driver *d, const char *sql, char why[DRIVER_WHY_BYTES])
 }
 
 /* ---- the connection ---- */
-
-/* Each of a list with commas. */
-static bool are_local(const char *hosts)
-{
-    for (;; hosts++) {
-        size_t n = strcspn(hosts, ",");
-
-        if (!relay_table_host_is_local(hosts, n))
-            return false;
-        hosts += n;
-        if (!*hosts)
-            return true;
-    }
-}
-
-/* Whether the URI names only hosts of this machine, and no service, nor the environment, that may
- * name others. */
-static bool stays_here(const char *uri)
-{
-    PQconninfoOption *all = PQconninfoParse(uri, NULL), *o;
-    bool local = !getenv("PGHOST") && !getenv("PGHOSTADDR") &&
-                 !getenv("PGSERVICE");
-
-    for (o = all; o && o->keyword; o++)
-        if (o->val &&
-            ((strcmp(o->keyword, "host") == 0 && !are_local(o->val)) ||
-             (strcmp(o->keyword, "hostaddr") == 0 && !are_local(o->val)) ||
-             strcmp(o->keyword, "service") == 0))
-            local = false;
-    PQconninfoFree(all);
-    return local;
-}
-
-static void ignore_notice(void *arg, const PGresult *result)
-{
-    (void)arg;
-    (void)result;
-}
 
 /* What holds for the session, whatever the options of the URI, of a service file or of the role say: of
  * the options themselves, the last place that has some replaces all others. */
@@ -270,49 +122,28 @@ static gr_rc judge_encoding(struct driver *d, char why[DRIVER_WHY_BYTES])
 }
 
 /* Waits for locks are shorter than the usual deadlock_timeout (1 s): in a deadlock we give up, and
- * not a transaction of the application.
- *
- * Keys before dbname are defaults, which the URI may replace; those behind it are ours. */
+ * not a transaction of the application. */
 gr_rc pg_connect(struct driver *d, char why[DRIVER_WHY_BYTES])
 {
     char password[TABLE_PASSWORD_BYTES + 1];
-    char *name = gr_printf("grapnel-%s %s", d->table.process, d->table.relay);
-    const char *keys[16], *values[16];
-    int n = 0;
+    struct pg_connection_settings s = {.database = d->table.database,
+                                       .unacknowledged_ms = DRIVER_REPLY_MS};
+    char *name;
+    gr_rc rc;
 
-#define PARAM(key, value) (keys[n] = (key), values[n++] = (value))
-    if (!stays_here(d->table.database)) {
-        PARAM("sslmode", "verify-full");
-        PARAM("sslrootcert", "/etc/ssl/certs/ca-certificates.crt");
-    }
-    /* Of several hosts, the one that can be written to. */
-    PARAM("target_session_attrs", "read-write");
-    PARAM("connect_timeout", "10");
-    PARAM("keepalives_idle", "30");
-    PARAM("tcp_user_timeout", "30000");
-    PARAM("dbname", d->table.database);
-    PARAM("application_name", name);
-    PARAM("client_encoding", "UTF8");
     if (d->table.password_file) {
-        if (relay_table_password(&d->table, password, why) != GR_OK) {
-            free(name);
+        if (relay_table_password(&d->table, password, why) != GR_OK)
             return GR_REFUSE;
-        }
-        PARAM("password", password);
+        s.password = password;
     }
-    keys[n] = values[n] = NULL;
-#undef PARAM
-    d->conn = PQconnectdbParams(keys, values, 1);
-    PQsetNoticeReceiver(d->conn, ignore_notice, NULL);
+    name = gr_printf("grapnel-%s %s", d->table.process, d->table.relay);
+    s.name = name;
+    rc = pg_connection_open(&s, NULL, &d->conn, why);
     explicit_bzero(password, sizeof password);
     free(name);
-    if (PQstatus(d->conn) != CONNECTION_OK)
-        return relay_table_refuse(why, "cannot connect",
-                                  PQerrorMessage(d->conn));
-    if (PQsetnonblocking(d->conn, 1) != 0 || !PQenterPipelineMode(d->conn))
-        return relay_table_refuse(why, "cannot use the connection",
-                                  PQerrorMessage(d->conn));
-    return judge_encoding(d, why) == GR_OK ? tell(d, session, why) : GR_REFUSE;
+    if (rc == GR_OK)
+        rc = judge_encoding(d, why);
+    return rc == GR_OK ? tell(d, session, why) : rc;
 }
 
 static gr_rc need_columns(struct driver *d,
@@ -558,7 +389,7 @@ static void add(struct pipeline *p, enum driver_refused part, bool sent,
     p->keep[p->count++] = keep;
 }
 
-static bool is_class(const struct refused *r, const char *class)
+static bool is_class(const struct pg_refused *r, const char *class)
 {
     return strncmp(r->state, class, strlen(class)) == 0;
 }
@@ -566,7 +397,7 @@ static bool is_class(const struct refused *r, const char *class)
 /* Whether the server refused a statement because of the contents of a row, as a constraint, a
  * trigger (with any code), a value that does not fit, or a damaged page do: other rows may work.
  * Otherwise it is about the connection, the server, its resources, or the statement itself. */
-static bool is_about_rows(const struct refused *r)
+static bool is_about_rows(const struct pg_refused *r)
 {
     static const char *const others[] = {"08", "25", "28",   "3D", "3F", "40",
                                          "53", "57", "55P0", "58", "F0"};
@@ -584,7 +415,7 @@ static bool is_about_rows(const struct refused *r)
 
 /* Whether fewer rows may work: it took too long, as with a slow trigger; of writes, which are tried
  * one by one, also if they waited for a lock, or were the victim of a deadlock. */
-static bool is_about_time(const struct refused *r, enum driver_refused part)
+static bool is_about_time(const struct pg_refused *r, enum driver_refused part)
 {
     return is_class(r, "57014") ||
            (part == DRIVER_WRITES_REFUSED &&
@@ -595,7 +426,7 @@ static bool is_about_time(const struct refused *r, enum driver_refused part)
  * work, and ends the transaction, so that the connection can be used again. */
 static void note_refused(struct driver *d, struct driver_work *work,
                          const struct pipeline *p,
-                         const struct refused *refused)
+                         const struct pg_refused *refused)
 {
     char ignored[DRIVER_WHY_BYTES];
     enum driver_refused part;
@@ -633,7 +464,7 @@ static gr_rc exchange(struct driver *d, struct driver_work *work,
         "WHERE pg_catalog.current_setting('synchronous_commit') = 'off'";
     PGresult *taken = NULL, *applied = NULL, *fresh = NULL;
     struct pipeline p = {.sent = true};
-    struct refused refused;
+    struct pg_refused refused;
     bool commits = work->end == DRIVER_COMMIT;
     gr_rc rc;
 
@@ -658,9 +489,8 @@ static gr_rc exchange(struct driver *d, struct driver_work *work,
     if (!p.count)
         return GR_OK;
     if (!p.sent || !PQpipelineSync(d->conn))
-        return relay_table_refuse(why, "connection lost",
-                                  PQerrorMessage(d->conn));
-    rc = read_results(d, p.count, p.keep, &refused, why);
+        return lost(d, why);
+    rc = pg_replies_read(d->conn, p.count, p.keep, reply_limit, &refused, why);
     read_notifications(d);
     d->in_transaction = rc == GR_OK && work->max > 0;
     if (rc != GR_OK)

@@ -1,7 +1,7 @@
 /* relay_table: what the settings say about the table of a relay, for all drivers. */
 #include "relay_table.h"
 #include "alloc.h"
-#include <arpa/inet.h>
+#include "reason.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -87,17 +87,7 @@ int relay_table_chars(enum column column)
 gr_rc relay_table_refuse(char why[DRIVER_WHY_BYTES], const char *what,
                          const char *message)
 {
-    size_t n;
-
-    snprintf(why, DRIVER_WHY_BYTES, "%s%s%s", what, *message ? ": " : "",
-             message);
-    for (char *p = why; *p; p++)
-        if ((unsigned char)*p < ' ')
-            *p = ' ';
-    n = strlen(why);
-    while (n && why[n - 1] == ' ')
-        why[--n] = 0;
-    return GR_REFUSE;
+    return reason_put(why, DRIVER_WHY_BYTES, what, message);
 }
 
 gr_rc relay_table_password(const struct relay_table *t,
@@ -118,16 +108,4 @@ gr_rc relay_table_password(const struct relay_table *t,
     password[n] = 0;
     password[strcspn(password, "\r\n")] = 0;
     return GR_OK;
-}
-
-bool relay_table_host_is_local(const char *host, size_t n)
-{
-    char text[64] = ""; /* of an address */
-    unsigned char address[4];
-
-    if (n < sizeof text)
-        memcpy(text, host, n);
-    return !n || *host == '/' || *host == '@' ||
-           strcmp(text, "localhost") == 0 || strcmp(text, "::1") == 0 ||
-           (inet_pton(AF_INET, text, address) == 1 && address[0] == 127);
 }

@@ -62,7 +62,4 @@ gr_rc relay_table_password(const struct relay_table *t,
                            char password[TABLE_PASSWORD_BYTES + 1],
                            char why[DRIVER_WHY_BYTES]);
 
-/* Whether a connection to this host does not leave the machine. "": a socket. */
-bool relay_table_host_is_local(const char *host, size_t n);
-
 #endif
