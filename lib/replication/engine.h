@@ -3,7 +3,7 @@
  * Each call is one transaction in one round trip, and waits for it until its time limit. Call them from one thread. The rules of docs/decisions/0126: an
  * acknowledged COMMIT without a warning, of a transaction that has written, proves something. Everything else (an error, a time limit, a warning,
  * a lost connection, settings that can lose an acknowledged commit) is ENGINE_UNKNOWN: the transaction is in, is not, or will be later.
- * The next call connects again if necessary. */
+ * The next call connects again if necessary. The resolver may take longer than the limit, if `database` has a name of a host that it does not find. */
 #ifndef REPLICATION_ENGINE_H
 #define REPLICATION_ENGINE_H
 
@@ -51,8 +51,10 @@ struct engine_settings {
     const char *database; /* libpq: a URI or "service=…" */
     const char *process;
     const char *host; /* the name of this host */
-    int64_t hold_ms;  /* each statement's time limit is half of it */
-    bool accept_weak; /* go on with settings that can lose an acknowledged commit */
+    /* Half of it limits connecting, and again each call; one that carries more bytes gets 1 s more for each 4 MiB, and 2.5 holds at most. */
+    int64_t hold_ms;
+    /* Go on with settings that can lose an acknowledged commit. */
+    bool accept_weak;
 };
 
 struct engine;
@@ -62,7 +64,7 @@ struct engine_ops {
     struct engine *(*open)(const struct engine_settings *s);
     void (*close)(struct engine *e);
 
-    /* The turn after `before`: sets last = before->n + 1 and its chain, raises beat, and inserts the parts. ENGINE_NO_ROW unless history, epoch, holder, last
+    /* The turn after `before`: sets last = before->n + 1 and its chain, raises beat, and inserts the parts, of which there is one at least. ENGINE_NO_ROW unless history, epoch, holder, last
      * and chain are as in `before` and `mine`. *beat: of the row afterwards. */
     enum engine_result (*append)(struct engine *e, const struct tenure *mine,
                                  const struct position *before,
@@ -77,18 +79,18 @@ struct engine_ops {
     enum engine_result (*release)(struct engine *e, const struct tenure *mine,
                                   const struct position *at, int64_t beat,
                                   char why[ENGINE_WHY_BYTES]);
-    /* epoch + 1 and the holder `me`, if epoch, last, chain, beat and schema are those of `seen`. *mine: the tenure that begins. */
+    /* epoch + 1 and the holder `me`, if history, epoch, last, chain, beat and schema are those of `seen`; beat stays. *mine: the tenure that begins. */
     enum engine_result (*take_over)(struct engine *e, const struct owner *seen,
                                     const uint8_t me[HOLDER_BYTES],
                                     struct tenure *mine,
                                     char why[ENGINE_WHY_BYTES]);
-    /* Writes the row of this node, then reads the owner and at most `max_bytes` of the log after node->at.n (one turn at least, if there is one). Use nothing of it
-     * unless ENGINE_DONE. The rows belong to the engine until its next call. To judge: max_bytes is 0, and no turn is read. */
+    /* Writes the row of this node, then reads the owner and at most `max_bytes` of the log after node->at.n (one turn at least, if there is one). Turns are whole and ascend; the first
+     * one may be later than at.n + 1, if what was before it is forgotten. Use nothing of it unless ENGINE_DONE. The rows belong to the engine until its next call. To judge: max_bytes is 0, and no turn is read. */
     enum engine_result (*follow)(struct engine *e, const struct node *me,
                                  size_t max_bytes, struct owner *owner,
                                  const struct log_row **rows, size_t *count,
                                  char why[ENGINE_WHY_BYTES]);
-    /* Sets claim = beat, so that others see that a takeover is near, and proves that this node can write. */
+    /* Sets claim = beat, if history, epoch and beat are those of `seen`, so that others see that a takeover is near, and proves that this node can write. */
     enum engine_result (*claim)(struct engine *e, const struct owner *seen,
                                 char why[ENGINE_WHY_BYTES]);
 
@@ -99,17 +101,18 @@ struct engine_ops {
                                        const struct position *at, int64_t part,
                                        struct bytes sealed,
                                        char why[ENGINE_WHY_BYTES]);
-    /* Reads a part of the newest snapshot that has a manifest; part -1 is the manifest. ENGINE_NO_ROW: there is none. *n, *epoch: of the snapshot. */
+    /* Reads a part of the newest snapshot that has a manifest; part -1 is the manifest. ENGINE_NO_ROW: there is none. *n, *epoch: of the snapshot; a newer one may come between two
+     * calls, so compare them. `sealed` is emptied first. It also writes into the row of this node, so what was read is proved. */
     enum engine_result (*get_snapshot)(struct engine *e, int64_t part,
                                        int64_t *n, int64_t *epoch,
                                        struct buf *sealed,
                                        char why[ENGINE_WHY_BYTES]);
-    /* Deletes a bounded number of log rows up to n and of snapshots older than n. *more: call it again. */
+    /* Deletes at most 100 log rows up to n, and as many of snapshots older than n. *more: call it again. */
     enum engine_result (*forget)(struct engine *e, const struct tenure *mine,
                                  int64_t n, bool *more,
                                  char why[ENGINE_WHY_BYTES]);
 
-    /* Begins a history for this process at `at` (n is 0): makes the owner row, with an empty holder. ENGINE_NO_ROW: there is one. */
+    /* Begins a history for this process at `at` (n is 0): makes the owner row, with epoch 0, beat 0, claim -1 and an empty holder. ENGINE_NO_ROW: there is one. */
     enum engine_result (*begin_history)(struct engine *e,
                                         const struct position *at, int schema,
                                         char why[ENGINE_WHY_BYTES]);
