@@ -174,17 +174,22 @@ static int64_t limit_ms(const struct engine_connection *c, size_t bytes)
            (more_ms < 2 * c->hold_ms ? more_ms : 2 * c->hold_ms);
 }
 
-/* An idle connection that the server has closed is noticed before anything is sent. */
+/* An idle connection that the server has closed is noticed before anything is sent: its last message, and then the end. */
 static bool is_connected(struct engine_connection *c)
 {
-    struct pollfd fd = {.events = POLLIN};
+    enum { MESSAGES_MAX = 10 };
 
     if (!c->conn)
         return false;
-    fd.fd = PQsocket(c->conn);
-    if (poll(&fd, 1, 0) > 0 && !PQconsumeInput(c->conn))
-        return false;
-    return PQstatus(c->conn) == CONNECTION_OK;
+    for (int i = 0; i < MESSAGES_MAX; i++) {
+        struct pollfd fd = {.fd = PQsocket(c->conn), .events = POLLIN};
+
+        if (poll(&fd, 1, 0) <= 0)
+            return PQstatus(c->conn) == CONNECTION_OK;
+        if (!PQconsumeInput(c->conn))
+            return false;
+    }
+    return false;
 }
 
 static gr_rc connect_again(struct engine_connection *c, char why[PG_WHY_BYTES])

@@ -292,6 +292,7 @@ class Active:
         n = self.n if n is None else n
         said = self.engine.follow(n=n, chain=chain(n), max_bytes=max_bytes)
         assert said["result"] == "DONE", said
+        del said["us"]
         return said
 
     def send_append(self, *parts):

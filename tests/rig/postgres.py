@@ -106,6 +106,12 @@ class Session:
         self.child.stdout.close()
         self.child.wait()
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
 
 class Postgres:
     def __init__(self, copy_of=None):
