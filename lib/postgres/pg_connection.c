@@ -257,7 +257,7 @@ gr_rc pg_connection_open(const struct pg_connection_settings *s,
                          struct pg_warning *warning, PGconn **conn,
                          char why[PG_WHY_BYTES])
 {
-    char all[PG_WHY_BYTES] = "";
+    char *all = gr_strdup("");
     int64_t began_ms = mono_ms();
     gr_rc rc = GR_REFUSE;
     struct hosts h;
@@ -272,12 +272,16 @@ gr_rc pg_connection_open(const struct pg_connection_settings *s,
             *conn = start(s, warning, &h, i);
         }
         rc = complete(*conn, limit_of_host(s, &h, began_ms, i), one);
-        if (rc != GR_OK)
-            snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s",
-                     *all ? "; " : "", one);
+        if (rc != GR_OK) {
+            char *more = gr_printf("%s%s%s", all, *all ? "; " : "", one);
+
+            free(all);
+            all = more;
+        }
     }
     if (rc != GR_OK)
-        snprintf(why, PG_WHY_BYTES, "%s", all);
+        (void)reason_put(why, PG_WHY_BYTES, all, "");
+    free(all);
     hosts_fini(&h);
     return rc;
 }

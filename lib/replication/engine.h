@@ -10,7 +10,7 @@
 #include "seal.h"
 #include "turn.h"
 
-enum { HOLDER_BYTES = 16, ENGINE_WHY_BYTES = 300 };
+enum { HOLDER_BYTES = 16, ENGINE_WHY_BYTES = 500 };
 
 enum engine_result {
     ENGINE_DONE,    /* exactly one row, and acknowledged */

@@ -461,6 +461,20 @@ class Lost(EngineTest):
         self.assert_done_is_there(a, 1)
         old.kill()
 
+    def test_a_service_file_names_the_hosts(self):
+        """The first one is a standby, the second one is not there."""
+        hosts = f"{self.cluster.standbys[0].folder},{self.primary.folder}/nothing,{self.primary.folder}"
+        file = self.primary.folder / "services"
+        file.write_text(f"[grapnel]\nhost={hosts}\nport=5432,5432,5432\nuser=grapnel\ndbname=postgres\n")
+        os.environ["PGSERVICEFILE"] = str(file)
+        self.addCleanup(os.environ.pop, "PGSERVICEFILE")
+        a = self.active("service=grapnel")
+        self.done(a.append())
+        self.assert_log(self.log(a), 1)
+        self.primary.kill()
+        self.unknown(a.append())
+        self.unknown(a.append(), "read-only", "No such file")
+
     def test_a_standby_of_the_engine_cannot_be_written_to(self):
         standby = self.cluster.standbys[0]
         e = self.cluster.engine(standby.uri_as("grapnel"), hold_ms=LONG)
