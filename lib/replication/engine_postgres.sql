@@ -21,7 +21,8 @@ CREATE TABLE grapnel.owner (
 ) WITH (fillfactor = 10, vacuum_truncate = false,
         autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
 
--- Turns: the changed pages, compressed and encrypted, in parts of at most 256 KiB.
+-- Turns: the changed pages, compressed and encrypted, in parts of at most 256 KiB. Old ones are deleted all the time, so
+-- autovacuum must not fall behind. The table is as large as its turns and those of some minutes.
 CREATE TABLE grapnel.log (
   process text NOT NULL,
   n bigint NOT NULL,
@@ -30,7 +31,7 @@ CREATE TABLE grapnel.log (
   chain bytea NOT NULL,
   bytes bytea NOT NULL,
   PRIMARY KEY (process, n, part)
-);
+) WITH (autovacuum_vacuum_cost_delay = 0, toast.autovacuum_vacuum_cost_delay = 0);
 -- Encrypted bytes cannot be compressed.
 ALTER TABLE grapnel.log ALTER COLUMN bytes SET STORAGE EXTERNAL;
 
@@ -55,7 +56,7 @@ CREATE TABLE grapnel.snapshot (
   part bigint NOT NULL,
   bytes bytea NOT NULL,
   PRIMARY KEY (process, n, epoch, part)
-);
+) WITH (autovacuum_vacuum_cost_delay = 0, toast.autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX snapshot_manifests ON grapnel.snapshot (process, n, epoch) WHERE part = -1;
 ALTER TABLE grapnel.snapshot ALTER COLUMN bytes SET STORAGE EXTERNAL;
 
