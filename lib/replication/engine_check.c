@@ -20,7 +20,8 @@ static bool waits_for_standbys(const char *synchronous_commit)
            strcmp(synchronous_commit, "remote_apply") == 0;
 }
 
-/* What can be weak. A row of these is a sentence and what to do about it. */
+/* What can be weak. A row of these is a sentence and what to do about it. CHECKPOINT: whether commits wait is decided by the
+ * checkpointer's copy of the setting, which it may read seconds after a reload, while it syncs files. */
 static const struct {
     const char *what, *fix;
 } weak_fsync = {"fsync is off: the engine loses acknowledged commits when a "
@@ -31,8 +32,9 @@ static const struct {
                 "set full_page_writes = on, and reload"},
   weak_names = {"synchronous_standby_names is empty: an acknowledged commit is "
                 "on one machine only",
-                "set synchronous_standby_names, such as 'ANY 1 (a, b)', and "
-                "reload; with Patroni, synchronous_mode and "
+                "set synchronous_standby_names, such as 'ANY 1 (a, b)', "
+                "reload, and run CHECKPOINT: commits wait for standbys at the "
+                "latest after it; with Patroni, set synchronous_mode and "
                 "synchronous_mode_strict"},
   weak_commit = {"synchronous_commit cannot be set to on: a COMMIT does not "
                  "wait for a standby",

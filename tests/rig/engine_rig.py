@@ -333,6 +333,7 @@ class Cluster:
         if standbys:
             self.primary.sql("SELECT pg_reload_conf()")
             self.wait_synchronous()
+            self.primary.sql("CHECKPOINT")  # then commits wait (engine_check.c)
 
     def keep(self, thing):
         self.things.callback(thing.close)
