@@ -106,6 +106,7 @@ class Link:
         self.far = socket.socket(socket.AF_UNIX)
         self.far.connect(relay.to)
         self.held = None  # bytes of the client that the server has not got
+        self.outlives = False  # the server keeps its connection when the client closes
         self.replies = 0  # ReadyForQuery of the server
         for pump in (self.forth, self.back):
             threading.Thread(target=pump, daemon=True).start()
@@ -124,7 +125,7 @@ class Link:
                         self.held += data
                         continue
                 self.far.sendall(data)
-        if self.held is None:
+        if not self.outlives:
             self.close()
 
     def back(self):
@@ -208,7 +209,7 @@ class Relay:
         """Keeps what clients that are connected now send from now on; new connections pass."""
         with self.lock:
             for link in self.links:
-                link.held = b""
+                link.held, link.outlives = b"", True
 
     def deliver(self):
         """The server gets what was kept, although the client may be gone; returns when it has replied."""
@@ -216,8 +217,9 @@ class Relay:
             late = [link for link in self.links if link.held]
         for link in late:
             before = link.replies
-            link.far.sendall(link.held)
-            link.held = None
+            with self.lock:
+                link.far.sendall(link.held)
+                link.held = None
             wait_for(lambda k=link, n=before: k.replies > n, what="a late reply")
         return len(late)
 
