@@ -1,7 +1,7 @@
 /* ownership: what a process of a replicated store does next, from what the engine has answered. Pure: no clock, no I/O. The rules are those of
  * docs/decisions/0126 and of tests/model/replication.pml.
  *
- * The caller asks ownership_next(), does it, and tells the result by ownership_told() or ownership_followed(). */
+ * The caller asks ownership_next(), does it, and tells the result by ownership_told() or ownership_followed(). Times are mono_ms(). */
 #ifndef REPLICATION_OWNERSHIP_H
 #define REPLICATION_OWNERSHIP_H
 
@@ -14,54 +14,75 @@ enum role {
 };
 
 enum step {
-    STEP_WAIT,      /* nothing to do until `wait_ms` */
-    STEP_APPEND,    /* send the open turn: always the same bytes */
+    STEP_WAIT,   /* nothing to do for `wait_ms` */
+    STEP_APPEND, /* send the open turn: always the same bytes */
     STEP_BEAT,
-    STEP_JUDGE,     /* follow without the log: why did no row change? */
+    STEP_JUDGE, /* follow without the log: why did no row change? */
     STEP_FOLLOW,
     STEP_CLAIM,
     STEP_TAKE_OVER,
     STEP_RELEASE,
-    STEP_FENCED,       /* exit 75: another one owns the store */
-    STEP_CONTRADICTION, /* exit 74: the log contradicts the file; `at` and `owner` have both positions */
+    STEP_FENCED, /* exit 75: another start owns the store */
+    /* Exit 74: the log contradicts the file. Positions: of the file `at` (and `open`), of the log `owner.at`. */
+    STEP_CONTRADICTION,
 };
 
 struct ownership {
-    enum role role;
+    /* Of ownership_init(). */
     uint8_t me[HOLDER_BYTES];
-    uint8_t former[HOLDER_BYTES]; /* the holder before this start, whose lock shows that it has ended; zeros: unknown */
-    struct position at;  /* active: of the last turn that is in; standby: of the file */
-    struct position open; /* active: after the open turn */
-    bool has_open;       /* a turn waits to be in */
-    bool doubt;          /* active: the outcome of the last statement is unknown */
-    struct tenure mine;
-    struct owner owner;  /* as last seen */
-    bool seen;           /* `owner` was read since this start */
-    bool ready;          /* may take over: the caller's */
-    int64_t beat;        /* active: after its last acknowledged statement */
-    /* Times by CLOCK_BOOTTIME, in ms. */
     int64_t takeover_after_ms;
-    int64_t began_ms;    /* when the step under way began */
-    int64_t last_ms;     /* when the last step that the engine acknowledged began */
-    int64_t still_since_ms; /* when this beat was first seen */
-    int64_t claimed_ms;  /* the first acknowledged claim of this silence; 0: none */
-    bool release;        /* asked for: SIGTERM or handover */
-    bool confirmed;      /* active: a beat or turn of its own was acknowledged since the takeover */
-    bool unreadable;
+
+    /* The caller's, between two steps. */
+    uint8_t former
+        [HOLDER_BYTES]; /* the owner that this host's last start was, whose lock shows that it
+                               * has ended; zeros: none */
+    bool ready; /* a standby: it may take over */
+    bool
+        release; /* an active that sends nothing any more: give the store away. ownership clears it if that fails. */
+
+    /* What the file holds. A standby's caller sets it when it has made durable what it applied; a file whose last turn
+     * may be missing in the log counts without that turn. For an active ownership sets it: the last turn that is in. */
+    struct position at;
+
+    /* Ownership's; the caller reads it. */
+    enum role role;
+    struct tenure mine;   /* an active's */
+    struct position open; /* an active's: after the open turn, if has_open */
+    bool has_open; /* a turn is committed, and not known to be in the log */
+    struct owner owner; /* as last read, if `seen` */
+    bool seen;
+    int64_t
+        beat; /* an active's: after its last acknowledged statement; a release compares it */
+    int64_t began_ms; /* when the step under way began */
+
+    /* Ownership's own. */
+    enum step
+        verdict; /* STEP_JUDGE: a statement changed no row; or what the judge has found; else STEP_WAIT */
+    int64_t due_ms;   /* the next beat or follow */
+    int64_t retry_ms; /* after an unknown outcome: not before */
+    int64_t pause_ms; /* the pause before that */
+    /* A standby's. */
+    bool lost_race;   /* a takeover did not succeed: follow first */
+    int64_t read_to;  /* `at.n` at the last follow */
+    int64_t still_ms; /* since when it sees this beat */
+    int64_t claim_due_ms;
+    int64_t
+        claimed_ms; /* the first claim of an unbroken series in this silence; 0: none */
 };
 
 void ownership_init(struct ownership *o, const uint8_t me[HOLDER_BYTES],
                     int64_t takeover_after_ms);
-/* The next step at this time; *wait_ms: with STEP_WAIT, how long. Sets began_ms. */
+/* The next step at this time; *wait_ms: with STEP_WAIT, how long. */
 enum step ownership_next(struct ownership *o, int64_t now_ms, int64_t *wait_ms);
-/* The result of STEP_APPEND, STEP_BEAT, STEP_RELEASE, STEP_TAKE_OVER, STEP_CLAIM. */
+/* The result of STEP_APPEND, STEP_BEAT, STEP_RELEASE, STEP_TAKE_OVER, STEP_CLAIM. `beat`: of the row after an append or a beat. Only an
+ * append or a beat that is ENGINE_DONE extends the permission to send (from began_ms): a new active beats first. */
 void ownership_told(struct ownership *o, enum step step, enum engine_result r,
                     int64_t beat, int64_t now_ms);
-/* The result of STEP_FOLLOW and STEP_JUDGE; `owner` only if r is ENGINE_DONE. A standby sets `at` itself when it has applied what it has read. */
+/* The result of STEP_FOLLOW and STEP_JUDGE; `owner` only if r is ENGINE_DONE. */
 void ownership_followed(struct ownership *o, enum step step,
                         enum engine_result r, const struct owner *owner,
                         int64_t now_ms);
-/* Active: a turn was committed in SQLite. At most one is open. */
+/* An active has committed a turn in SQLite. At most one is open. */
 void ownership_open_turn(struct ownership *o, const struct position *after);
 
 #endif

@@ -1,8 +1,9 @@
 /* permission: until when the active may send (respond, acknowledge, send frames and requests).
  *
- * It ends `hold` (a third of takeover_after) after the active began its last acknowledged statement, by CLOCK_BOOTTIME. It also counts as ended when the
- * wall clock ran ahead of CLOCK_BOOTTIME by more than hold since then: a pause of a virtual machine that CLOCK_BOOTTIME does not count. One thread extends it, any
- * thread may ask. Source: docs/decisions/0126. */
+ * It ends `hold` (a third of takeover_after) after the active began its last acknowledged statement, by
+ * CLOCK_BOOTTIME. It also ends when the wall clock has run ahead of CLOCK_BOOTTIME by more than `hold` since then: a
+ * pause of a virtual machine that CLOCK_BOOTTIME does not count. One thread extends and ends it; any thread may ask.
+ * Source: docs/decisions/0126. */
 #ifndef REPLICATION_PERMISSION_H
 #define REPLICATION_PERMISSION_H
 
@@ -12,12 +13,17 @@
 
 struct permission {
     int64_t hold_ms;
-    _Atomic int64_t began_mono_ms; /* of the last acknowledged statement; 0: none */
-    _Atomic int64_t began_wall_ms;
+    _Atomic int64_t until_mono_ms; /* 0: there is none */
+    _Atomic int64_t
+        ahead_ms; /* wall clock less CLOCK_BOOTTIME, when the statement began */
 };
 
+/* How long a statement permits to send, from when it began. */
+int64_t hold_of_ms(int64_t takeover_after_ms);
+
 void permission_init(struct permission *p, int64_t takeover_after_ms);
-/* The statement that began at these times was acknowledged. An older one than the last changes nothing. */
+/* The statement that began at these times (mono_ms() and system_ms()) was acknowledged. An older one than the last changes
+ * nothing. */
 void permission_extend(struct permission *p, int64_t began_mono_ms,
                        int64_t began_wall_ms);
 void permission_end(struct permission *p);
