@@ -26,6 +26,7 @@ enum {
     EXIT_UNAVAILABLE = 69, /* port in use, state locked by another instance */
     EXIT_SOFTWARE = 70, /* only of a debug build: an invariant does not hold */
     EXIT_STORAGE = 74,
+    EXIT_FENCED = 75, /* another start owns the replicated store */
     EXIT_CONFIG = 78,
 };
 

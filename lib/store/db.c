@@ -10,6 +10,7 @@
 #include "db_origin.h"
 #include "db_sums.h"
 #include "db_version.h"
+#include "held_reader.h"
 #include "log.h"
 #include "verifier.h"
 #include "wal.h"
@@ -38,6 +39,8 @@ struct db {
     stmt *begin, *begin_read, *commit, *rollback, *free_pages, *all_pages;
     struct db_origin *origin;
     bool in_txn, full;
+    bool
+        schema_changed; /* by the open transaction, which counts no row for that */
     int changes_at_begin;
     int commit_rc; /* of the last COMMIT */
     /* The WAL that the thread syncs; NULL: it commits, too. */
@@ -48,6 +51,15 @@ struct db {
     struct copier *copier;
     struct verifier *verifier; /* borrowed; NULL: no verification is running */
     struct checker *checker;   /* NULL: the file was small */
+    struct {
+        struct db_replication with;
+        struct held_reader *reader; /* NULL: the file is not replicated */
+        stmt *put;
+        bool
+            opening; /* the first turn is not in yet; nothing is copied before */
+        bool is_turn; /* the transaction that is being committed */
+        bool wrote;   /* its COMMIT wrote frames */
+    } replicated;
     enum {
         SCRUB_NOT,
         SCRUB_FILL,     /* unused pages are being overwritten */
@@ -131,7 +143,24 @@ static int on_wal(void *arg, sqlite3 *h, const char *name, int pages)
     (void)h;
     (void)name;
     db->wal_pages = pages;
+    db->replicated.wrote = true;
     return SQLITE_OK;
+}
+
+/* Between two turns, so all of them are replicated. */
+static int copy_all(struct db *db, int mode)
+{
+    int rc;
+
+    if (db->replicated.reader)
+        held_reader_end(db->replicated.reader);
+    sqlite3_busy_timeout(db->h, 0);
+    rc = sqlite3_wal_checkpoint_v2(db->h, NULL, mode, NULL, NULL);
+    sqlite3_busy_timeout(db->h, DB_BUSY_MS);
+    copier_check(db->path, rc);
+    if (db->replicated.reader)
+        held_reader_renew(db->replicated.reader);
+    return rc;
 }
 
 /* Copies the rest of the WAL, so that the next commit restarts it. false: a reader prevents
@@ -139,13 +168,8 @@ static int on_wal(void *arg, sqlite3 *h, const char *name, int pages)
 static bool wal_begin_anew(struct db *db)
 {
     int64_t begun_us = mono_us();
-    int rc;
+    int rc = copy_all(db, SQLITE_CHECKPOINT_RESTART);
 
-    sqlite3_busy_timeout(db->h, 0);
-    rc = sqlite3_wal_checkpoint_v2(db->h, NULL, SQLITE_CHECKPOINT_RESTART, NULL,
-                                   NULL);
-    sqlite3_busy_timeout(db->h, DB_BUSY_MS);
-    copier_check(db->path, rc);
     db->wal_held = rc == SQLITE_OK ? 0 : db->wal_pages;
     if (rc == SQLITE_OK && db->copier)
         copier_note(db->copier, mono_us() - begun_us);
@@ -183,15 +207,8 @@ void db_verify_with(struct db *db, struct verifier *v)
  * tried again after the next turn. */
 static void truncate_wal(struct db *db)
 {
-    int rc;
-
     copier_pause(db->copier);
-    sqlite3_busy_timeout(db->h, 0);
-    rc = sqlite3_wal_checkpoint_v2(db->h, NULL, SQLITE_CHECKPOINT_TRUNCATE,
-                                   NULL, NULL);
-    sqlite3_busy_timeout(db->h, DB_BUSY_MS);
-    copier_check(db->path, rc);
-    if (rc == SQLITE_OK) {
+    if (copy_all(db, SQLITE_CHECKPOINT_TRUNCATE) == SQLITE_OK) {
         db->scrub = SCRUB_DONE;
         db->wal_pages = db->wal_held = 0;
     } else {
@@ -204,6 +221,8 @@ void db_tidy(struct db *db)
 {
     struct wal wal;
 
+    if (db->replicated.opening)
+        return;
     if (db->scrub == SCRUB_TRUNCATE) {
         truncate_wal(db);
         return;
@@ -470,6 +489,7 @@ void db_close(struct db *db)
         return;
     backup_end(db, false);
     worker_close(db->committer);
+    held_reader_close(db->replicated.reader);
     db_origin_close(db->origin);
     checker_close(db->checker);
     copier_close(db->copier);
@@ -494,6 +514,7 @@ void db_exec(struct db *db, const char *sql)
 {
     int rc = sqlite3_exec(db->h, sql, NULL, NULL, NULL);
 
+    db->schema_changed = true;
     if (db_says_damaged(rc))
         db_damaged(db->path, sqlite3_errmsg(db->h));
     if (rc != SQLITE_OK)
@@ -630,8 +651,65 @@ void db_begin(struct db *db)
     assert(!db->in_txn);
     db->full = false;
     db->in_txn = true;
+    db->schema_changed = false;
     db->changes_at_begin = sqlite3_total_changes(db->h);
     db_run(db, db->begin);
+}
+
+static void exec_or_full(struct db *db, const char *sql)
+{
+    stmt *s = NULL;
+    int rc;
+
+    if (db->full)
+        return;
+    rc = sqlite3_prepare_v2(db->h, sql, -1, &s, NULL);
+    if (rc != SQLITE_OK)
+        failed(db, rc, sql);
+    if (!sqlite3_stmt_readonly(s))
+        db->schema_changed = true;
+    db_run(db, s);
+    sqlite3_finalize(s);
+}
+
+#define REPLICATED_TABLE                                               \
+    "CREATE TABLE IF NOT EXISTS replicated ("                          \
+    "one INTEGER PRIMARY KEY CHECK (one = 1), history BLOB NOT NULL, " \
+    "n INTEGER NOT NULL, chain BLOB NOT NULL) STRICT"
+
+/* Writes into the turn which one it is. */
+static void number_turn(struct db *db)
+{
+    const struct db_replication *with = &db->replicated.with;
+    struct db_turn turn;
+
+    if (db->full)
+        return;
+    if (!db->replicated.put)
+        db->replicated.put = db_prepare(
+            db, "INSERT OR REPLACE INTO replicated (one, history, n, chain) "
+                "VALUES (1, ?, ?, ?)");
+    with->next(with->self, &turn);
+    bind_blob(db->replicated.put, 1, turn.history);
+    bind_i64(db->replicated.put, 2, turn.n);
+    bind_blob(db->replicated.put, 3, turn.chain);
+    db_run(db, db->replicated.put);
+}
+
+/* The last rows of a transaction, before its COMMIT. `is_turn`: it may be one, if the file is replicated. */
+static void complete(struct db *db, bool may_be_turn)
+{
+    bool is_turn = may_be_turn && db_has_turn(db);
+
+    if (is_turn && db->replicated.opening) {
+        exec_or_full(db, REPLICATED_TABLE);
+        db_origin_adopt(db->origin);
+    }
+    db_origin_commits(db->origin);
+    if (is_turn)
+        number_turn(db);
+    db->replicated.is_turn = is_turn;
+    db->replicated.wrote = false;
 }
 
 static void run_commit(struct db *db)
@@ -647,6 +725,10 @@ static gr_rc judge_commit(struct db *db)
 {
     if (db->commit_rc == SQLITE_DONE) {
         db->in_txn = false;
+        assert(db->replicated.is_turn || !db->replicated.wrote ||
+               !db->replicated.reader || db->replicated.opening);
+        if (db->replicated.is_turn)
+            db->replicated.opening = false;
         db_origin_committed(db->origin);
         return GR_OK;
     }
@@ -665,11 +747,24 @@ static gr_rc judge_commit(struct db *db)
     return GR_AGAIN;
 }
 
+/* After COMMIT and its sync: waits until the turn cannot be lost. */
+static void hand_over(struct db *db)
+{
+    const struct db_replication *with = &db->replicated.with;
+
+    if (!db->replicated.is_turn || db->commit_rc != SQLITE_DONE)
+        return;
+    with->committed(with->self, (uint32_t)db->wal_pages);
+    held_reader_renew(db->replicated.reader);
+}
+
 gr_rc db_commit(struct db *db)
 {
     assert(db->in_txn);
-    db_origin_commits(db->origin);
+    /* What is committed so before the first turn becomes a part of it. */
+    complete(db, !db->replicated.opening);
     run_commit(db);
+    hand_over(db);
     return judge_commit(db);
 }
 
@@ -682,6 +777,7 @@ static void run_thread(void *arg)
     else if (db->syncs->pMethods->xSync(db->syncs, SQLITE_SYNC_NORMAL) !=
              SQLITE_OK)
         db->commit_rc = SQLITE_IOERR_FSYNC;
+    hand_over(db);
 }
 
 static void begin_thread(struct db *db)
@@ -694,7 +790,7 @@ static void begin_thread(struct db *db)
 void db_commit_begin(struct db *db)
 {
     assert(db->in_txn);
-    db_origin_commits(db->origin);
+    complete(db, true);
     db->syncs = NULL;
     begin_thread(db);
 }
@@ -702,7 +798,7 @@ void db_commit_begin(struct db *db)
 gr_rc db_commit_write(struct db *db)
 {
     assert(db->in_txn);
-    db_origin_commits(db->origin);
+    complete(db, true);
     sqlite3_file_control(db->h, "main", SQLITE_FCNTL_JOURNAL_POINTER,
                          &db->syncs);
     wal_buffer_defer_sync(db->syncs, true);
@@ -729,6 +825,7 @@ gr_rc db_commit_end(struct db *db)
 void db_read_begin(struct db *db)
 {
     assert(!db->in_txn);
+    db->schema_changed = false;
     db->changes_at_begin = sqlite3_total_changes(db->h);
     db_run(db, db->begin_read);
 }
@@ -746,7 +843,23 @@ bool db_full(const struct db *db)
 
 bool db_dirty(const struct db *db)
 {
-    return sqlite3_total_changes(db->h) != db->changes_at_begin;
+    return db->schema_changed ||
+           sqlite3_total_changes(db->h) != db->changes_at_begin;
+}
+
+void db_replicate(struct db *db, const struct db_replication *r)
+{
+    assert(!db->replicated.reader && !db->in_txn);
+    db->replicated.with = *r;
+    db->replicated.reader = held_reader_open(db->path);
+    db->replicated.opening = true;
+    sqlite3_db_config(db->h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)NULL);
+    db_origin_is_replicated(db->origin);
+}
+
+bool db_has_turn(const struct db *db)
+{
+    return db->replicated.reader && (db->replicated.opening || db_dirty(db));
 }
 
 /* ---- space ---- */
@@ -901,20 +1014,6 @@ void db_note_written(struct db *db, int64_t now_ms, bool last)
 }
 
 /* ---- erasing ---- */
-
-static void exec_or_full(struct db *db, const char *sql)
-{
-    stmt *s = NULL;
-    int rc;
-
-    if (db->full)
-        return;
-    rc = sqlite3_prepare_v2(db->h, sql, -1, &s, NULL);
-    if (rc != SQLITE_OK)
-        failed(db, rc, sql);
-    db_run(db, s);
-    sqlite3_finalize(s);
-}
 
 void db_erasing(struct db *db)
 {

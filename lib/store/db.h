@@ -59,7 +59,7 @@ void db_read_begin(struct db *db);
 void db_read_end(struct db *db);
 /* The open transaction has found a full disk; nothing more is written. */
 bool db_full(const struct db *db);
-/* The number of rows that the open transaction has changed so far. */
+/* Whether the open transaction has changed rows or the schema so far. */
 bool db_dirty(const struct db *db);
 
 /* A prepared statement, which db_close() finalizes. Bind with the bind functions (index
@@ -93,6 +93,29 @@ const char *col_text(stmt *s,
                      int i); /* "" for NULL; valid until the next step */
 struct bytes col_blob(stmt *s, int i); /* valid until the next step */
 bool col_null(stmt *s, int i);
+
+/* ---- replication ---- */
+
+/* Which turn a transaction becomes. The bytes are borrowed until the next call. */
+struct db_turn {
+    struct bytes history, chain; /* `chain`: of the turn before it */
+    int64_t n;
+};
+/* Of a replicated file: what is done with its turns. The thread that commits calls these. */
+struct db_replication {
+    void *self;
+    /* Before COMMIT. It is asked again with the same answer when the disk was full. */
+    void (*next)(void *self, struct db_turn *turn);
+    /* After COMMIT and its sync. The turn ends at frame `frames` of the write-ahead log. Returns when the turn cannot be lost any more. */
+    void (*committed)(void *self, uint32_t frames);
+};
+/* Call it once, right after db_open(); *r is copied. From the first db_commit_begin() or db_commit_write() on, each transaction that changes rows is a
+ * turn, and has its number in the one row of the table `replicated`. The first turn also has what was written since db_open(). A turn
+ * is copied from the write-ahead log into the file when `committed` has returned, and db_close() copies nothing. So a crash leaves a file that is like
+ * the replicas, and at most one turn more in its write-ahead log. The file counts as this process's own (db_copied_ms()). */
+void db_replicate(struct db *db, const struct db_replication *r);
+/* Whether the open transaction will be a turn. Its commit waits for `committed`: use db_commit_begin() or db_commit_write(). */
+bool db_has_turn(const struct db *db);
 
 /* Copies the WAL in smaller pieces than usual: a commit waits until the piece that is being
  * synced is on disk. For databases whose rows are only appended, because a page that is

@@ -147,6 +147,12 @@ void db_origin_rolled_back(struct db_origin *o)
     o->start_noted = false;
 }
 
+void db_origin_is_replicated(struct db_origin *o)
+{
+    o->copied_ms = 0;
+    o->stamped = false;
+}
+
 /* ---- the row about itself ---- */
 
 struct db_origin *db_origin_open(struct db *db)

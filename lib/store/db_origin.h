@@ -19,6 +19,9 @@ void db_origin_commits(struct db_origin *o);
 void db_origin_committed(struct db_origin *o);
 void db_origin_rolled_back(struct db_origin *o);
 
+/* The file is replicated: its rows are those of another file, which its log has proved to be right, so it is not judged. */
+void db_origin_is_replicated(struct db_origin *o);
+
 /* See db.h. */
 int64_t db_origin_copied_ms(const struct db_origin *o);
 bool db_origin_stamped(const struct db_origin *o);
