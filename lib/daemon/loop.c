@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "fallback.h"
 #include "log.h"
+#include "replicator.h"
 #include <czmq.h>
 #include <poll.h>
 #include <signal.h>
@@ -20,7 +21,8 @@ enum {
     FALLBACK_MS = 20,   /* between two runs of the fallback thread */
     LOOK_US = 20, /* between two looks during a commit; doubles each time */
     LOOK_MAX_US = 50 * 1000,
-    UNWATCHED_MS = 10, /* the longest wait while LOOP_MORE_MAX is exceeded */
+    STOP_WAIT_MS = 5000, /* a stop waits so long to be allowed to send */
+    UNWATCHED_MS = 10,   /* the longest wait while LOOP_MORE_MAX is exceeded */
 };
 
 void loop_prepare(struct loop *l)
@@ -96,19 +98,54 @@ static void wait_for(struct loop *l, int ms)
         l->watch[i].ready = items[i].revents != 0;
 }
 
-static void take_signals(struct loop *l)
+static void read_signals(struct loop *l)
 {
     struct signalfd_siginfo info;
 
     while (read(l->signal_fd, &info, sizeof info) == sizeof info) {
-        if (info.ssi_signo != SIGHUP) {
-            if (!l->stopping)
-                log_info(NULL, "stopping");
-            l->stopping = true;
-        } else if (l->reload) {
-            l->reload(l->self);
-        }
+        if (info.ssi_signo == SIGHUP)
+            l->reload_due = true;
+        else if (!l->stop_ms)
+            l->stop_ms = mono_ms();
     }
+}
+
+static void take_signals(struct loop *l)
+{
+    read_signals(l);
+    if (l->reload_due && l->reload)
+        l->reload(l->self);
+    l->reload_due = false;
+    if (l->stop_ms && !l->stopping) {
+        log_info(NULL, "stopping");
+        l->stopping = true;
+    }
+}
+
+/* In each round of a wait that can last as long as an outage of the engine. The process may end so: nobody was told of what is
+ * not in the engine's log. */
+static void wait_on(struct loop *l)
+{
+    int64_t now = mono_ms(), since_ms;
+
+    if (!l->replicator)
+        return;
+    read_signals(l);
+    since_ms = l->stop_ms > l->disk_ms ? l->stop_ms : l->disk_ms;
+    if (l->stop_ms && now - since_ms >= STOP_WAIT_MS)
+        die(EXIT_UNAVAILABLE,
+            "stopped without sending: the replication engine has acknowledged "
+            "nothing for %lld ms. Nothing is lost: what was not acknowledged "
+            "is not known to anybody",
+            (long long)(now - l->disk_ms));
+}
+
+/* Waits until the commit has ended, or for a short time, which doubles. */
+static void look(struct pollfd *ended, struct timespec *wait)
+{
+    ppoll(ended, 1, wait, NULL);
+    if (wait->tv_nsec < LOOK_MAX_US * 1000)
+        wait->tv_nsec *= 2;
 }
 
 /* During the commit it reads new input in batches, at first after LOOK_US: that input waits
@@ -123,9 +160,8 @@ static gr_rc commit_and_read_on(struct loop *l)
     ended.fd = db_commit_fd(l->db);
     do {
         l->meanwhile(l->self);
-        ppoll(&ended, 1, &wait, NULL);
-        if (wait.tv_nsec < LOOK_MAX_US * 1000)
-            wait.tv_nsec *= 2;
+        wait_on(l);
+        look(&ended, &wait);
     } while (!ended.revents);
     l->meanwhile(l->self);
     l->disk_ms = 0;
@@ -167,12 +203,34 @@ static gr_rc commit_and_read(struct loop *l)
     do {
         bool has_read = l->read(l->self);
 
-        ppoll(&ended, 1, has_read ? &none : &wait, NULL);
-        if (!has_read && wait.tv_nsec < LOOK_MAX_US * 1000)
-            wait.tv_nsec *= 2;
+        wait_on(l);
+        if (has_read)
+            ppoll(&ended, 1, &none, NULL);
+        else
+            look(&ended, &wait);
     } while (!ended.revents);
     db_read_end(l->db);
     return db_commit_end(l->db);
+}
+
+static gr_rc commit_and_wait(struct loop *l)
+{
+    struct timespec wait = {.tv_nsec = LOOK_US * 1000};
+    struct pollfd ended = {.events = POLLIN};
+
+    db_commit_begin(l->db);
+    ended.fd = db_commit_fd(l->db);
+    do {
+        wait_on(l);
+        look(&ended, &wait);
+    } while (!ended.revents);
+    return db_commit_end(l->db);
+}
+
+/* A turn that has to reach the engine's log, which may last long. */
+static gr_rc commit_replicated(struct loop *l)
+{
+    return l->read ? commit_and_read(l) : commit_and_wait(l);
 }
 
 static gr_rc commit_here(struct loop *l)
@@ -180,9 +238,56 @@ static gr_rc commit_here(struct loop *l)
     gr_rc rc;
 
     disk_begin(l);
-    rc = reads_during_sync(l) ? commit_and_read(l) : db_commit(l->db);
+    if (l->replicator && db_has_turn(l->db))
+        rc = commit_replicated(l);
+    else
+        rc = reads_during_sync(l) ? commit_and_read(l) : db_commit(l->db);
     disk_end(l);
     return rc;
+}
+
+/* ---- whether it may send ---- */
+
+/* Asks the clocks after everything was read that this turn answers. */
+static bool may_send(const struct loop *l)
+{
+    return !l->replicator || replicator_may_send(l->replicator);
+}
+
+static void wait_round(struct loop *l, struct timespec *wait)
+{
+    struct pollfd none = {.fd = -1};
+
+    replicator_in_turn(l->replicator, true); /* waiting is no standstill */
+    wait_on(l);
+    look(&none, wait);
+}
+
+/* The database is not used meanwhile. */
+static void wait_to_send(struct loop *l)
+{
+    struct timespec wait = {.tv_nsec = LOOK_US * 1000};
+
+    if (l->read_on) {
+        l->disk_ms = mono_ms();
+        while (!may_send(l)) {
+            l->meanwhile(l->self);
+            wait_round(l, &wait);
+        }
+        l->disk_ms = 0;
+        return;
+    }
+    disk_begin(l);
+    while (!may_send(l))
+        wait_round(l, &wait);
+    disk_end(l);
+}
+
+static void send_results(struct loop *l)
+{
+    if (!may_send(l))
+        wait_to_send(l);
+    l->after_commit(l->self);
 }
 
 static void tidy(struct loop *l)
@@ -215,7 +320,7 @@ static int work(struct loop *l)
     l->read_on = false;
     l->wait_ms = l->work(l->self);
     if (commit(l) == GR_OK) { /* from here on the turn is durable */
-        l->after_commit(l->self);
+        send_results(l);
         tidy(l);
         return l->wait_ms;
     }
@@ -257,7 +362,11 @@ void loop_run(struct loop *l)
         l->turn_us = mono_us();
         log_turn(l->mono_ms);
         take_signals(l);
+        if (l->replicator)
+            replicator_in_turn(l->replicator, true);
         wait_ms = work(l);
+        if (l->replicator)
+            replicator_in_turn(l->replicator, false);
         slept_ms = mono_ms();
         still_ms += past(slept_ms - l->mono_ms, 0);
         if (l->mono_ms - followed_ms >= SECOND_MS) {

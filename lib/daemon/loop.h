@@ -20,6 +20,8 @@ enum {
     LOOP_MORE_MAX = 64, /* of `more_items` */
 };
 
+struct replicator;
+
 struct loop {
     void *self;
     struct db *db; /* may be NULL */
@@ -47,6 +49,11 @@ struct loop {
      * be NULL. */
     void (*during_stall)(void *self);
 
+    /* Of a replicated store, else NULL. The loop calls after_commit() only while this process may send, also after a turn
+     * without rows. While it may not, or a turn is not in the engine's log yet, the loop waits as for a stalled disk. If SIGTERM
+     * arrives and that lasts 5 s more, the process ends without sending (69). */
+    struct replicator *replicator;
+
     /* For the process to read. */
     int64_t now_ms, mono_ms; /* read once per turn, after the wait */
     /* mono_ms without the time in which this process was stopped: a turn that took too
@@ -59,7 +66,7 @@ struct loop {
     int64_t requests_us;
     int64_t commit_us; /* how long its commit took; -1: it had no rows */
     int64_t
-        disk_ms; /* mono: when the loop began to wait for the disk; 0: it does not wait */
+        disk_ms; /* mono: when the loop began to wait for the disk, or to be allowed to send; 0: it does not wait */
     bool stopping; /* SIGTERM or SIGINT was received; begin nothing new */
     /* For the process to set. */
     bool done;    /* leave the loop after this turn */
@@ -79,6 +86,9 @@ struct loop {
     struct fallback *fallback; /* loop.c's */
     int64_t
         read_ms; /* loop.c's: mono, when a request last waited for a sync; 0: never */
+    int64_t
+        stop_ms; /* loop.c's: mono, when SIGTERM or SIGINT was received; 0: it was not */
+    bool reload_due; /* loop.c's: SIGHUP was received */
 };
 
 /* Blocks the signals that the loop takes (TERM, INT, HUP) and ignores SIGPIPE; call it

@@ -7,7 +7,7 @@
 
 #include "engine.h"
 
-enum role {
+enum ownership_role {
     ROLE_STANDBY,
     ROLE_ACTIVE,
     ROLE_RELEASING, /* it has stopped sending, and gives the store away */
@@ -45,7 +45,7 @@ struct ownership {
     struct position at;
 
     /* Ownership's; the caller reads it. */
-    enum role role;
+    enum ownership_role role;
     struct tenure mine;   /* an active's */
     struct position open; /* an active's: after the open turn, if has_open */
     bool has_open; /* a turn is committed, and not known to be in the log */

@@ -740,7 +740,7 @@ static void check_beginning(struct host *x)
 static void read_response(struct host *x)
 {
     struct ownership *own = &x->o;
-    enum role before = own->role;
+    enum ownership_role before = own->role;
     bool had_open = own->has_open;
 
     x->waits = false;

@@ -1,0 +1,390 @@
+/* replicator: brings turns into the engine's log, beats, and keeps the permission to send. */
+#include "replicator.h"
+#include "clock.h"
+#include "log.h"
+#include "permission.h"
+#include "turn_pages.h"
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    KEEP_BYTES = 1024 * 1024, /* of the buffer for a turn, between two turns */
+    STUCK_LOOK_MS = 1000,
+};
+
+struct replicator {
+    const struct engine_ops *ops;
+    struct engine *engine; /* the thread's */
+    char *process, *db_path;
+    struct permission permission;
+    _Atomic int64_t
+        turn_ms; /* mono: when the loop's turn began; 0: it waits for input */
+
+    /* Of the thread that commits. */
+    struct sealer *sealer;
+    struct turn_pages *pages;
+    struct buf form;
+    uint8_t next_history[HISTORY_BYTES], next_chain[CHAIN_BYTES];
+
+    pthread_t thread;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t changed;
+    struct ownership ownership;
+    struct sealed_parts
+        parts; /* of the open turn: the same bytes until it is in */
+    int64_t append_began_us; /* 0: it was not sent yet */
+    struct replicator_state
+        state;      /* append_us, failing_since_ms, error, stuck */
+    bool releasing; /* permission has ended for good */
+    bool stop;
+};
+
+/* ---- the end of the process ---- */
+
+static void put_position(char out[100], const struct position *p)
+{
+    char chain[2 * 8 + 1];
+
+    for (size_t i = 0; i < 8; i++)
+        snprintf(chain + 2 * i, 3, "%02x", p->chain[i]);
+    snprintf(out, 100, "turn %lld (chain %s...)", (long long)p->n, chain);
+}
+
+_Noreturn static void contradicts(const struct replicator *r)
+{
+    const struct ownership *o = &r->ownership;
+    const struct position *file = o->has_open ? &o->open : &o->at;
+    char of_file[100], of_log[100];
+
+    put_position(of_file, file);
+    put_position(of_log, &o->owner.at);
+    die(EXIT_STORAGE,
+        "the engine's log of %s contradicts %s: the file has %s%s, the log %s "
+        "%s. The engine was restored from a backup, or lost commits that it "
+        "had acknowledged: an operator has to begin a new history",
+        r->process, r->db_path, of_file,
+        o->has_open ? ", not acknowledged," : "",
+        !o->owner.exists ? "was deleted; it had"
+        : memcmp(file->history, o->owner.at.history, HISTORY_BYTES) == 0
+            ? "ends with"
+            : "has another history, and ends with",
+        of_log);
+}
+
+_Noreturn static void fenced(const struct replicator *r)
+{
+    const struct ownership *o = &r->ownership;
+
+    die(EXIT_FENCED,
+        "another start owns the store of %s: it has epoch %lld, this one had "
+        "%lld. This process has sent nothing since its permission ended; "
+        "start it again as a standby",
+        r->process, (long long)o->owner.epoch, (long long)o->mine.epoch);
+}
+
+/* ---- the thread ---- */
+
+/* The loop's turn lasts too long, so the process serves nobody. */
+static bool is_stuck(struct replicator *r)
+{
+    int64_t began_ms = atomic_load(&r->turn_ms);
+    bool stuck = began_ms && mono_ms() - began_ms > REPLICATOR_STUCK_MS;
+
+    if (stuck && !r->state.stuck)
+        log_error(NULL,
+                  "the main loop does not end its turn; the heartbeats to the "
+                  "engine stop, so that a standby can take over",
+                  LI("turn_ms", mono_ms() - began_ms));
+    else if (!stuck && r->state.stuck)
+        log_info(NULL, "the main loop goes on; the heartbeats begin again");
+    r->state.stuck = stuck;
+    return stuck;
+}
+
+static enum step next_step(struct replicator *r, int64_t *wait_ms)
+{
+    enum step step = ownership_next(&r->ownership, mono_ms(), wait_ms);
+
+    if (step == STEP_BEAT && is_stuck(r)) {
+        *wait_ms = STUCK_LOOK_MS;
+        return STEP_WAIT;
+    }
+    return step;
+}
+
+static void wait_for_change(struct replicator *r, int64_t ms)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / SECOND_MS;
+    until.tv_nsec += ms % SECOND_MS * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&r->changed, &r->lock, &until);
+}
+
+static void note_result(struct replicator *r, enum engine_result result,
+                        const char *why)
+{
+    struct replicator_state *s = &r->state;
+
+    if (result != ENGINE_UNKNOWN) {
+        if (s->failing_since_ms)
+            log_info(NULL, "the engine acknowledges again",
+                     LI("after_ms", now_ms() - s->failing_since_ms));
+        s->failing_since_ms = 0;
+        s->error[0] = 0;
+        return;
+    }
+    if (!s->failing_since_ms) {
+        s->failing_since_ms = now_ms();
+        log_warn(NULL,
+                 "the engine did not acknowledge a statement; it is repeated",
+                 LS("error", why));
+    }
+    snprintf(s->error, sizeof s->error, "%s", why);
+}
+
+/* The lock is not held; what a statement needs does not change before its result is told. */
+static enum engine_result call(struct replicator *r, enum step step,
+                               int64_t *beat, struct owner *owner,
+                               char why[ENGINE_WHY_BYTES])
+{
+    const struct ownership *o = &r->ownership;
+    struct node node = {.at = o->at, .ready = true, .why = ""};
+    const struct log_row *rows;
+    size_t count;
+
+    switch (step) {
+    case STEP_APPEND:
+        return r->ops->append(r->engine, &o->mine, &o->at, &o->open, &r->parts,
+                              beat, why);
+    case STEP_BEAT:
+        return r->ops->beat(r->engine, &o->mine, &o->at, beat, why);
+    case STEP_RELEASE:
+        return r->ops->release(r->engine, &o->mine, &o->at, o->beat, why);
+    default:
+        assert(step == STEP_JUDGE);
+        return r->ops->follow(r->engine, &node, 0, owner, &rows, &count, why);
+    }
+}
+
+static void turn_is_in(struct replicator *r)
+{
+    r->state.append_us = mono_us() - r->append_began_us;
+    r->append_began_us = 0;
+    /* The loop waited for the engine, so it was not stuck. */
+    if (atomic_load(&r->turn_ms))
+        atomic_store(&r->turn_ms, mono_ms());
+}
+
+static void do_step(struct replicator *r, enum step step)
+{
+    struct ownership *o = &r->ownership;
+    int64_t began_wall_ms = system_ms(), beat = 0;
+    bool had_open = o->has_open;
+    char why[ENGINE_WHY_BYTES] = "";
+    struct owner owner = {0};
+    enum engine_result result;
+
+    if (step == STEP_APPEND && !r->append_began_us)
+        r->append_began_us = mono_us();
+    pthread_mutex_unlock(&r->lock);
+    result = call(r, step, &beat, &owner, why);
+    pthread_mutex_lock(&r->lock);
+    note_result(r, result, why);
+    if (step == STEP_JUDGE) {
+        ownership_followed(o, step, result, &owner, mono_ms());
+    } else {
+        ownership_told(o, step, result, beat, mono_ms());
+        if (result == ENGINE_DONE && o->role == ROLE_ACTIVE && !r->releasing)
+            permission_extend(&r->permission, o->began_ms, began_wall_ms);
+    }
+    if (had_open && !o->has_open)
+        turn_is_in(r);
+    if (step == STEP_RELEASE) /* only once */
+        r->stop = true;
+    pthread_cond_broadcast(&r->changed);
+}
+
+static void *replicator_main(void *arg)
+{
+    struct replicator *r = arg;
+    int64_t wait_ms;
+
+    pthread_mutex_lock(&r->lock);
+    while (!r->stop) {
+        enum step step = next_step(r, &wait_ms);
+
+        switch (step) {
+        case STEP_WAIT:
+            wait_for_change(r, wait_ms);
+            break;
+        case STEP_FENCED:
+            fenced(r);
+        case STEP_CONTRADICTION:
+            contradicts(r);
+        default:
+            do_step(r, step);
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+/* ---- turns, in the thread that commits ---- */
+
+static struct position position_of(struct replicator *r)
+{
+    struct position at;
+
+    pthread_mutex_lock(&r->lock);
+    at = r->ownership.at;
+    pthread_mutex_unlock(&r->lock);
+    return at;
+}
+
+static void next_turn(void *self, struct db_turn *turn)
+{
+    struct replicator *r = self;
+    struct position at = position_of(r);
+
+    memcpy(r->next_history, at.history, HISTORY_BYTES);
+    memcpy(r->next_chain, at.chain, CHAIN_BYTES);
+    turn->history = (struct bytes){r->next_history, HISTORY_BYTES};
+    turn->chain = (struct bytes){r->next_chain, CHAIN_BYTES};
+    turn->n = at.n + 1;
+}
+
+static void turn_is_committed(void *self, uint32_t frames)
+{
+    struct replicator *r = self;
+    struct position before = position_of(r), after = before;
+    struct seal_about about = {.kind = SEAL_TURN, .process = r->process};
+    char why[200];
+    struct bytes form;
+
+    if (turn_pages_read(r->pages, &before, frames, &r->form, why) != GR_OK)
+        die(EXIT_STORAGE,
+            "%s: turn %lld cannot be read from the write-ahead log: %s. It was "
+            "not acknowledged, and the next start removes it",
+            r->db_path, (long long)before.n + 1, why);
+    form = (struct bytes){r->form.data, r->form.len};
+    position_next(&after, form);
+    memcpy(about.history, after.history, HISTORY_BYTES);
+    about.epoch = r->ownership.mine.epoch;
+    about.n = after.n;
+    sealer_seal(r->sealer, &about, form, &r->parts);
+    pthread_mutex_lock(&r->lock);
+    ownership_open_turn(&r->ownership, &after);
+    pthread_cond_broadcast(&r->changed);
+    while (r->ownership.has_open)
+        pthread_cond_wait(&r->changed, &r->lock);
+    pthread_mutex_unlock(&r->lock);
+    sealed_parts_fini(&r->parts);
+    if (r->form.cap > KEEP_BYTES) {
+        buf_fini(&r->form);
+        buf_init(&r->form, REPLICATOR_TURN_BYTES);
+    }
+    buf_reset(&r->form);
+}
+
+struct db_replication replicator_turns(struct replicator *r)
+{
+    return (struct db_replication){
+        .self = r, .next = next_turn, .committed = turn_is_committed};
+}
+
+/* ---- for the loop ---- */
+
+bool replicator_may_send(const struct replicator *r)
+{
+    return permission_holds(&r->permission, mono_ms(), system_ms());
+}
+
+void replicator_in_turn(struct replicator *r, bool yes)
+{
+    atomic_store(&r->turn_ms, yes ? mono_ms() : 0);
+}
+
+bool replicator_release(struct replicator *r, int64_t wait_ms)
+{
+    int64_t until_ms = mono_ms() + wait_ms;
+    bool released;
+
+    pthread_mutex_lock(&r->lock);
+    permission_end(&r->permission);
+    r->releasing = r->ownership.release = true;
+    pthread_cond_broadcast(&r->changed);
+    while (!r->stop && mono_ms() < until_ms)
+        wait_for_change(r, until_ms - mono_ms());
+    r->stop = true;
+    released = r->ownership.role == ROLE_STANDBY;
+    pthread_mutex_unlock(&r->lock);
+    return released;
+}
+
+void replicator_state(struct replicator *r, struct replicator_state *out)
+{
+    pthread_mutex_lock(&r->lock);
+    *out = r->state;
+    out->role = r->ownership.role;
+    out->epoch = r->ownership.mine.epoch;
+    out->n = r->ownership.at.n;
+    out->turn_open = r->ownership.has_open;
+    pthread_mutex_unlock(&r->lock);
+    out->may_send_ms = permission_left_ms(&r->permission, mono_ms(),
+                                          system_ms());
+}
+
+/* ---- open and close ---- */
+
+struct replicator *replicator_open(const struct replicator_settings *s)
+{
+    struct replicator *r = gr_alloc(sizeof *r);
+    pthread_condattr_t monotonic;
+
+    assert(s->ownership->role == ROLE_ACTIVE);
+    r->ops = s->ops;
+    r->engine = s->engine;
+    r->process = gr_strdup(s->process);
+    r->db_path = gr_strdup(s->db_path);
+    r->ownership = *s->ownership;
+    r->state.append_us = -1;
+    permission_init(&r->permission, r->ownership.takeover_after_ms);
+    r->sealer = sealer_open(s->key);
+    r->pages = turn_pages_open(s->db_path);
+    buf_init(&r->form, REPLICATOR_TURN_BYTES);
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&r->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    if (pthread_create(&r->thread, NULL, replicator_main, r) != 0)
+        die(EXIT_UNAVAILABLE, "can't start the replication thread");
+    return r;
+}
+
+void replicator_close(struct replicator *r)
+{
+    if (!r)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->stop = true;
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+    pthread_join(r->thread, NULL);
+    r->ops->close(r->engine);
+    sealer_close(r->sealer);
+    turn_pages_close(r->pages);
+    buf_fini(&r->form);
+    pthread_mutex_destroy(&r->lock);
+    pthread_cond_destroy(&r->changed);
+    free(r->process);
+    free(r->db_path);
+    free(r);
+}
