@@ -134,9 +134,10 @@ static void wait_on(struct loop *l)
     since_ms = l->stop_ms > l->disk_ms ? l->stop_ms : l->disk_ms;
     if (l->stop_ms && now - since_ms >= STOP_WAIT_MS)
         die(EXIT_UNAVAILABLE,
-            "stopped without sending: the replication engine has acknowledged "
-            "nothing for %lld ms. Nothing is lost: what was not acknowledged "
-            "is not known to anybody",
+            "stopped without sending: the last turn was not acknowledged by "
+            "the replication engine within %lld ms. Nothing is lost: nobody "
+            "was "
+            "told of it",
             (long long)(now - l->disk_ms));
 }
 

@@ -65,8 +65,8 @@ struct loop {
      * longer in this turn: reads must not take time from deliveries. */
     int64_t requests_us;
     int64_t commit_us; /* how long its commit took; -1: it had no rows */
-    int64_t
-        disk_ms; /* mono: when the loop began to wait for the disk, or to be allowed to send; 0: it does not wait */
+    /* Mono: when the loop began to wait for the disk, or to be allowed to send; 0: it does not wait. */
+    int64_t disk_ms;
     bool stopping; /* SIGTERM or SIGINT was received; begin nothing new */
     /* For the process to set. */
     bool done;    /* leave the loop after this turn */
@@ -86,8 +86,7 @@ struct loop {
     struct fallback *fallback; /* loop.c's */
     int64_t
         read_ms; /* loop.c's: mono, when a request last waited for a sync; 0: never */
-    int64_t
-        stop_ms; /* loop.c's: mono, when SIGTERM or SIGINT was received; 0: it was not */
+    int64_t stop_ms; /* loop.c's: mono, when it was told to stop; 0: never */
     bool reload_due; /* loop.c's: SIGHUP was received */
 };
 

@@ -32,42 +32,42 @@ struct ownership {
     uint8_t me[HOLDER_BYTES];
     int64_t takeover_after_ms;
 
-    /* The caller's, between two steps. */
-    uint8_t former
-        [HOLDER_BYTES]; /* the owner that this host's last start was, whose lock shows that it
-                               * has ended; zeros: none */
-    bool ready; /* a standby: it may take over */
-    bool
-        release; /* an active that sends nothing any more: give the store away. ownership clears it if that fails. */
+    /* The caller's, to be changed between two steps. */
+    /* The owner that this host's last start was, whose lock shows that it has ended; zeros: none. */
+    uint8_t former[HOLDER_BYTES];
+    /* A standby: it may take over. */
+    bool ready;
+    /* An active, which sends nothing any more: give the store away. Ownership clears it if that does not succeed. */
+    bool release;
 
-    /* What the file holds. A standby's caller sets it when it has made durable what it applied; a file whose last turn
-     * may be missing in the log counts without that turn. For an active ownership sets it: the last turn that is in. */
+    /* What the file has. A standby's caller sets it after it has made durable what it applied; a file whose last turn may be
+     * missing in the log counts without that turn. Of an active, ownership sets it: the last turn that is in the log. */
     struct position at;
 
-    /* Ownership's; the caller reads it. */
+    /* Ownership's, for the caller to read. */
     enum ownership_role role;
-    struct tenure mine;   /* an active's */
-    struct position open; /* an active's: after the open turn, if has_open */
-    bool has_open; /* a turn is committed, and not known to be in the log */
     struct owner owner; /* as last read, if `seen` */
     bool seen;
-    int64_t
-        beat; /* an active's: after its last acknowledged statement; a release compares it */
     int64_t began_ms; /* when the step under way began */
+    /* … of an active */
+    struct tenure mine;
+    struct position open; /* after the open turn, if has_open */
+    bool has_open;        /* a turn is committed, and not known to be in */
+    int64_t beat; /* after its last acknowledged statement, for a release */
 
     /* Ownership's own. */
-    enum step
-        verdict; /* STEP_JUDGE: a statement changed no row; or what the judge has found; else STEP_WAIT */
-    int64_t due_ms;   /* the next beat or follow */
-    int64_t retry_ms; /* after an unknown outcome: not before */
-    int64_t pause_ms; /* the pause before that */
-    /* A standby's. */
+    /* STEP_JUDGE: a statement changed no row. Or what the judge has found, else STEP_WAIT. */
+    enum step verdict;
+    int64_t due_ms;   /* of the next beat or follow */
+    int64_t retry_ms; /* not before, after an unknown outcome */
+    int64_t pause_ms; /* which was so long ago; it grows */
+    /* … of a standby */
     bool lost_race;   /* a takeover did not succeed: follow first */
     int64_t read_to;  /* `at.n` at the last follow */
     int64_t still_ms; /* since when it sees this beat */
     int64_t claim_due_ms;
     int64_t
-        claimed_ms; /* the first claim of an unbroken series in this silence; 0: none */
+        claimed_ms; /* the first of the unbroken claims in this silence; 0: none */
 };
 
 void ownership_init(struct ownership *o, const uint8_t me[HOLDER_BYTES],

@@ -14,8 +14,8 @@
 struct permission {
     int64_t hold_ms;
     _Atomic int64_t until_mono_ms; /* 0: there is none */
-    _Atomic int64_t
-        ahead_ms; /* wall clock less CLOCK_BOOTTIME, when the statement began */
+    /* The wall clock less CLOCK_BOOTTIME, when the statement began. */
+    _Atomic int64_t ahead_ms;
 };
 
 /* How long a statement permits to send, from when it began. */

@@ -39,8 +39,7 @@ struct db {
     stmt *begin, *begin_read, *commit, *rollback, *free_pages, *all_pages;
     struct db_origin *origin;
     bool in_txn, full;
-    bool
-        schema_changed; /* by the open transaction, which counts no row for that */
+    bool schema_changed; /* by the transaction; SQLite counts no row for that */
     int changes_at_begin;
     int commit_rc; /* of the last COMMIT */
     /* The WAL that the thread syncs; NULL: it commits, too. */
@@ -55,8 +54,7 @@ struct db {
         struct db_replication with;
         struct held_reader *reader; /* NULL: the file is not replicated */
         stmt *put;
-        bool
-            opening; /* the first turn is not in yet; nothing is copied before */
+        bool opening; /* the first turn is not in yet: copy nothing */
         bool is_turn; /* the transaction that is being committed */
         bool wrote;   /* its COMMIT wrote frames */
     } replicated;
@@ -696,7 +694,7 @@ static void number_turn(struct db *db)
     db_run(db, db->replicated.put);
 }
 
-/* The last rows of a transaction, before its COMMIT. `is_turn`: it may be one, if the file is replicated. */
+/* The last rows of a transaction, before its COMMIT. */
 static void complete(struct db *db, bool may_be_turn)
 {
     bool is_turn = may_be_turn && db_has_turn(db);

@@ -140,6 +140,19 @@ static void copy_is_equal(struct engine *s, const char *file, int64_t n,
     assert_true(copy_same_bytes(ours, theirs));
 }
 
+/* The file alone, without its write-ahead log, has exactly the turns up to n. */
+static bool copy_file_is_at(struct engine *s, const char *file, int64_t n,
+                            const char *dir)
+{
+    char ours[200], theirs[200];
+
+    snprintf(ours, sizeof ours, "%s/ours", dir);
+    snprintf(theirs, sizeof theirs, "%s/theirs", dir);
+    copy_make(s, n, theirs);
+    copy_settle(file, ours, 0);
+    return copy_same_bytes(ours, theirs);
+}
+
 /* Where the last commit of the log begins: the end of the one before it. 0: there is no log, or it has no commit. */
 static off_t copy_before_last(const char *file)
 {
