@@ -2,6 +2,12 @@
 #ifndef REPLICATED_COPY_H
 #define REPLICATED_COPY_H
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* cmocka needs the above first */
+#include <cmocka.h>
+
 #include "seal.h"
 #include "shared_engine.h"
 #include "turn.h"
