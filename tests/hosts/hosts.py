@@ -4,13 +4,11 @@ The hosts have loopback addresses of their own (127.x.y.z). Every connection bet
 delay what it carries, hold it back for as long as a cut lasts (the connections stay open, as when a cable is pulled), and
 keep a record of it."""
 
-import collections
 import os
 import pathlib
 import re
 import resource
 import select
-import selectors
 import socket
 import subprocess
 import sys
@@ -21,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 import msgpack
 import yaml
 import zmq
+from relay import Relays
 from rig import Daemon, RigTest, program
 from zmq.utils import z85
 
@@ -34,117 +33,18 @@ def loopback(n):
     return f"127.{64 + n}.{os.getpid() >> 8 & 0xff}.{os.getpid() & 0xff or 1}"
 
 
-class Relay:
-    """Forwards one port, in a thread. `delay_s` is that of one way."""
-
-    def __init__(self, host, port, to):
-        self.delay_s, self.is_cut, self.to = 0.0, False, to
-        self.seen = bytearray()
-        self.carried = 0
-        self.record = False
-        self.ended = False
-        self.listener = socket.create_server((host, port), backlog=512)
-        self.listener.setblocking(False)
-        self.selector = selectors.DefaultSelector()
-        self.selector.register(self.listener, selectors.EVENT_READ)
-        self.other = {}
-        self.waiting = {}  # of a socket: what it has to be sent, and when
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-
-    def accept(self):
-        try:
-            near, _ = self.listener.accept()
-        except OSError:
-            return
-        far = socket.socket()
-        try:
-            far.settimeout(5)
-            far.connect(self.to)
-        except OSError:
-            near.close()
-            far.close()
-            return
-        for a, b in ((near, far), (far, near)):
-            a.setblocking(False)
-            a.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.other[a], self.waiting[a] = b, collections.deque()
-            self.selector.register(a, selectors.EVENT_READ)
-
-    def close_pair(self, a):
-        for s in (a, self.other.get(a)):
-            if s in self.other:
-                self.selector.unregister(s)
-                del self.other[s], self.waiting[s]
-                s.close()
-
-    def read(self, a):
-        try:
-            data = a.recv(256 * 1024)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self.close_pair(a)
-            return
-        self.carried += len(data)
-        if self.record:
-            self.seen += data
-        self.waiting[self.other[a]].append((time.monotonic() + self.delay_s, data))
-
-    def write_due(self):
-        now, soon = time.monotonic(), 0.05
-        for a, queue in list(self.waiting.items()):
-            while queue and queue[0][0] <= now and a in self.other:
-                due, data = queue.popleft()
-                try:
-                    n = a.send(data)
-                except BlockingIOError:
-                    n = 0
-                except OSError:
-                    self.close_pair(a)
-                    break
-                if n < len(data):
-                    queue.appendleft((due, data[n:]))
-                    soon = 0.001
-                    break
-            if queue and a in self.other:
-                soon = min(soon, max(queue[0][0] - now, 0.0005))
-        return soon
-
-    def run(self):
-        soon = 0.05
-        while not self.ended:
-            if self.is_cut:
-                time.sleep(0.01)
-                continue
-            for key, _ in self.selector.select(soon):
-                if key.fileobj is self.listener:
-                    self.accept()
-                elif key.fileobj in self.other:
-                    self.read(key.fileobj)
-            soon = self.write_due()
-        for a in list(self.other):
-            self.close_pair(a)
-        self.listener.close()
-
-    def close(self):
-        self.ended = True
-        self.thread.join()
-
-
 class Network:
     """The relays from one host to the other; each process has three ports."""
 
     def __init__(self):
-        self.relays = []
+        self.all = Relays()
+        self.relays = self.all.all
 
     def way(self, n, to):
         """An address that leads to this one."""
         host = loopback(n)
         for port in (PORT, PORT + 1, CONTROL_PORT):
-            self.relays.append(Relay(host, port, (to, port)))
+            self.all.add(host, port, (to, port))
         return host
 
     def set(self, **values):
@@ -167,8 +67,7 @@ class Network:
         return b"".join(bytes(relay.seen) for relay in self.relays)
 
     def close(self):
-        for relay in self.relays:
-            relay.close()
+        self.all.close()
 
 
 class Strangers:

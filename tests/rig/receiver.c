@@ -1,10 +1,13 @@
 /* rig-receiver: an HTTP/1.1 endpoint that does as it is told, and writes down
  * what it was sent.
  *
- *   rig-receiver [--port N] [--record FILE] [--keep N] [--pretty]
+ *   rig-receiver [--address A] [--port N] [--record FILE] [--keep N] [--ends]
+ *                [--pretty]
  *
- * It listens on 127.0.0.1 (port 0, the default, means a free one) and prints
- * the port on standard output when it is ready. Paths under /_rig are its own:
+ * It listens on 127.0.0.1, or on --address (port 0, the default, means a free
+ * one), and prints the port on standard output when it is ready. With --ends
+ * the record says when each response was sent (record.h). Paths under /_rig are
+ * its own:
  *
  *   POST /_rig/rules        sets how it responds (rules.h); replaces all rules
  *   POST /_rig/release      sends all delayed responses now
@@ -44,6 +47,7 @@ struct connection {
     struct connection *next, **link; /* the list of all */
     int fd;
     int64_t number;
+    char from[INET_ADDRSTRLEN];
     struct text in, out;
     struct text held; /* the response that isn't due yet */
     size_t head_len;  /* 0: not all of it is here */
@@ -51,6 +55,7 @@ struct connection {
     /* The request that is being answered; its action, and when it is due.
      * While there is one, nothing further is read from `in`. */
     struct path_stats *open;
+    int64_t request; /* its number in the record */
     enum action action;
     int close;
     int64_t due_us;
@@ -100,10 +105,17 @@ static void later(struct receiver *r, struct connection *c, int64_t due_us)
     r->later = c;
 }
 
+static void end_request(struct receiver *r, struct connection *c)
+{
+    record_end(c->open);
+    record_put_end(r->record, c->request, wall_us());
+    c->open = NULL;
+}
+
 static void drop(struct receiver *r, struct connection *c)
 {
     if (c->open)
-        record_end(c->open);
+        end_request(r, c);
     not_later(c);
     *c->link = c->next;
     if (c->next)
@@ -131,7 +143,10 @@ static void wait_for_space(struct receiver *r, struct connection *c, int on)
 static void accept_all(struct receiver *r)
 {
     for (;;) {
-        int fd = accept4(r->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct sockaddr_in from = {0};
+        socklen_t len = sizeof from;
+        int fd = accept4(r->listener, (struct sockaddr *)&from, &len,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
         struct connection *c;
         struct epoll_event e = {.events = EPOLLIN};
 
@@ -142,6 +157,7 @@ static void accept_all(struct receiver *r)
         if (!c)
             fail("out of memory");
         c->fd = fd;
+        inet_ntop(AF_INET, &from.sin_addr, c->from, sizeof c->from);
         c->number = ++r->connections;
         c->next = r->all;
         c->link = &r->all;
@@ -368,7 +384,7 @@ static void respond(struct receiver *r, struct connection *c,
     c->action = a->action;
     c->close = c->close || a->close;
     record_begin(c->open, a);
-    record_put(r->record, q, a);
+    c->request = record_put(r->record, q, a);
     if (r->pretty)
         print_request(q, a);
     text_add(&c->held, a->bytes.at, a->bytes.len);
@@ -380,7 +396,7 @@ static void respond(struct receiver *r, struct connection *c,
 /* One request out of `in`. 1: there was one; 0: not all of it is here. */
 static int take_request(struct receiver *r, struct connection *c)
 {
-    struct request q = {.at_us = 0, .connection = c->number};
+    struct request q = {.at_us = 0, .connection = c->number, .from = c->from};
     const char *value;
     size_t len;
 
@@ -455,8 +471,7 @@ static int flush_out(struct receiver *r, struct connection *c)
 static int conclude(struct receiver *r, struct connection *c)
 {
     not_later(c);
-    record_end(c->open);
-    c->open = NULL;
+    end_request(r, c);
     text_add(&c->out, c->held.at, c->held.len);
     c->held.len = 0;
     if (c->action != CLOSE && c->action != RESET)
@@ -560,20 +575,23 @@ static void run(struct receiver *r, const sigset_t *unblocked)
 
 /* --- start -------------------------------------------------------------- */
 
-static int listen_on(int port, int pretty)
+static int listen_on(const char *address, int port, int pretty)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+                             .sin_port = htons((uint16_t)port)};
     socklen_t len = sizeof at;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
+    if (inet_pton(AF_INET, address, &at.sin_addr) != 1)
+        fail("%s is not an IPv4 address", address);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
     if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) || listen(fd, 4096) ||
         getsockname(fd, (struct sockaddr *)&at, &len))
-        fail("port %d: %s", port, strerror(errno));
-    printf(pretty ? "Listening on http://127.0.0.1:%d\n" : "%d\n",
-           ntohs(at.sin_port));
+        fail("%s:%d: %s", address, port, strerror(errno));
+    if (pretty)
+        printf("Listening on http://%s:%d\n", address, ntohs(at.sin_port));
+    else
+        printf("%d\n", ntohs(at.sin_port));
     fflush(stdout);
     return fd;
 }
@@ -595,6 +613,8 @@ static void catch_signals(sigset_t *unblocked)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
+        {"address", required_argument, NULL, 'a'},
+        {"ends", no_argument, NULL, 'e'},
         {"port", required_argument, NULL, 'p'},
         {"record", required_argument, NULL, 'r'},
         {"keep", required_argument, NULL, 'k'},
@@ -602,13 +622,18 @@ int main(int argc, char **argv)
         {0}};
     struct receiver r = {0};
     struct epoll_event e = {.events = EPOLLIN};
-    const char *file = NULL;
+    const char *file = NULL, *address = "127.0.0.1";
+    int ends = 0;
     long keep = KEEP_DEFAULT;
     int port = 0, option;
     sigset_t unblocked;
 
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (option == 'p')
+        if (option == 'a')
+            address = optarg;
+        else if (option == 'e')
+            ends = 1;
+        else if (option == 'p')
             port = (int)strtol(optarg, NULL, 10);
         else if (option == 'r')
             file = optarg;
@@ -617,14 +642,14 @@ int main(int argc, char **argv)
         else if (option == 'P')
             r.pretty = 1;
         else
-            fail("rig-receiver [--port N] [--record FILE] [--keep N] "
-                 "[--pretty]");
+            fail("rig-receiver [--address A] [--port N] [--record FILE] "
+                 "[--keep N] [--ends] [--pretty]");
     }
     raise_descriptor_limit();
     catch_signals(&unblocked);
-    r.record = record_open(file, (size_t)keep);
+    r.record = record_open(file, (size_t)keep, ends);
     r.epoll = epoll_create1(EPOLL_CLOEXEC);
-    r.listener = listen_on(port, r.pretty);
+    r.listener = listen_on(address, port, r.pretty);
     if (r.epoll < 0 || epoll_ctl(r.epoll, EPOLL_CTL_ADD, r.listener, &e))
         fail("epoll: %s", strerror(errno));
     run(&r, &unblocked);

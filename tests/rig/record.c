@@ -30,7 +30,7 @@ struct path_stats {
 };
 
 struct record {
-    int fd;
+    int fd, ends;
     struct text pending; /* for the file */
     int64_t pending_since_us;
     struct text line;
@@ -42,13 +42,14 @@ struct record {
     struct path_stats *paths[BUCKETS];
 };
 
-struct record *record_open(const char *file, size_t keep)
+struct record *record_open(const char *file, size_t keep, int ends)
 {
     struct record *r = calloc(1, sizeof *r);
 
     if (!r)
         fail("out of memory");
     r->fd = -1;
+    r->ends = ends;
     r->first = 1;
     r->keep = keep;
     r->kept = calloc(keep ? keep : 1, sizeof *r->kept);
@@ -141,12 +142,14 @@ static void put_headers(struct text *t, const char *at, const char *end)
 }
 
 static void render(struct text *t, int64_t n, const struct request *q,
-                   const struct response *a)
+                   const struct response *a, int from)
 {
     t->len = 0;
     text_fmt(t, "{\"n\":%lld,\"at_ms\":%lld.%03lld,\"connection\":%lld,",
              (long long)n, (long long)(q->at_us / 1000),
              (long long)(q->at_us % 1000), (long long)q->connection);
+    if (from)
+        text_fmt(t, "\"from\":\"%s\",", q->from);
     text_str(t, "\"method\":");
     text_json(t, q->method, q->method_len);
     text_str(t, ",\"path\":");
@@ -162,8 +165,18 @@ static void render(struct text *t, int64_t n, const struct request *q,
                  a->action == RESPOND ? "raw" : action_names[a->action]);
 }
 
-void record_put(struct record *r, const struct request *q,
-                const struct response *a)
+static void put_line(struct record *r)
+{
+    if (!r->pending.len)
+        r->pending_since_us = mono_us();
+    text_add(&r->pending, r->line.at, r->line.len);
+    text_add(&r->pending, "\n", 1);
+    if (r->pending.len >= FLUSH_BYTES)
+        write_pending(r);
+}
+
+int64_t record_put(struct record *r, const struct request *q,
+                   const struct response *a)
 {
     int64_t n = ++r->last;
 
@@ -171,18 +184,23 @@ void record_put(struct record *r, const struct request *q,
     if (!r->keep)
         r->first = n + 1;
     if (!r->keep && r->fd < 0)
-        return;
-    render(&r->line, n, q, a);
+        return n;
+    render(&r->line, n, q, a, r->ends);
     if (r->keep)
         keep_line(r, n);
-    if (r->fd < 0)
+    if (r->fd >= 0)
+        put_line(r);
+    return n;
+}
+
+void record_put_end(struct record *r, int64_t n, int64_t at_us)
+{
+    if (!r->ends || r->fd < 0)
         return;
-    if (!r->pending.len)
-        r->pending_since_us = mono_us();
-    text_add(&r->pending, r->line.at, r->line.len);
-    text_add(&r->pending, "\n", 1);
-    if (r->pending.len >= FLUSH_BYTES)
-        write_pending(r);
+    r->line.len = 0;
+    text_fmt(&r->line, "{\"ended\":%lld,\"at_ms\":%lld.%03lld}", (long long)n,
+             (long long)(at_us / 1000), (long long)(at_us % 1000));
+    put_line(r);
 }
 
 void record_list(struct record *r, int64_t since, int64_t limit,

@@ -4,7 +4,10 @@
  *   {"n":1,"at_ms":1700000000000.123,"connection":4,"method":"POST",
  *    "path":"/crm","headers":[["Host","..."],...],"body":"<base64>",
  *    "status":200}
- * `status` is what it was answered; null with `action` when it was not. */
+ * `status` is what it was answered; null with `action` when it was not. With
+ * `ends` the line has the address of the client, `"from":"10.0.0.4"`, too, and
+ * a second line says when the response was sent or the connection ended:
+ *   {"ended":1,"at_ms":1700000000000.456} */
 #ifndef RIG_RECORD_H
 #define RIG_RECORD_H
 
@@ -15,6 +18,7 @@ struct request {
     int64_t at_us;
     int64_t connection;
     const char *method, *path, *headers, *body; /* borrowed */
+    const char *from;                           /* borrowed */
     size_t method_len, path_len, headers_len, body_len;
 };
 
@@ -22,10 +26,12 @@ struct path_stats;
 struct record;
 
 /* `file` may be NULL. `keep` is the count of requests to hold in memory. */
-struct record *record_open(const char *file, size_t keep);
+struct record *record_open(const char *file, size_t keep, int ends);
 void record_close(struct record *r);
-void record_put(struct record *r, const struct request *q,
-                const struct response *a);
+/* The request's number. */
+int64_t record_put(struct record *r, const struct request *q,
+                   const struct response *a);
+void record_put_end(struct record *r, int64_t n, int64_t at_us);
 /* Write out what is older than 50 ms; returns how long it may be left alone,
  * -1 for as long as you like. */
 int64_t record_flush(struct record *r, int64_t now_us);

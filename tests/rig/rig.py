@@ -282,6 +282,8 @@ class Received:
         self.body = base64.b64decode(record["body"])
         self.status = record["status"]
         self.action = record.get("action")
+        self.sender = record.get("from")  # its address
+        self.ended_ms = None  # when it was responded to, or its connection ended
 
     @property
     def id(self):
@@ -300,14 +302,15 @@ class Received:
 
 
 class Receiver(Process):
-    """rig-receiver: does as it is told (tests/rig/rules.h), records all."""
+    """rig-receiver: does as it is told (tests/rig/rules.h), records all. It listens on `address`; `options` are further
+    ones of its command line."""
 
-    def __init__(self, rig, name="receiver"):
+    def __init__(self, rig, name="receiver", address="127.0.0.1", options=()):
         self.record_path = rig.folder / f"{name}.jsonl"
-        self.port = rig.ports.take()
+        self.address, self.port = address, rig.ports.take()
         super().__init__(rig, name, [
-            program("rig-receiver"), "--port", str(self.port),
-            "--keep", "0", "--record", str(self.record_path)])
+            program("rig-receiver"), "--address", address, "--port", str(self.port),
+            "--keep", "0", "--record", str(self.record_path), *options])
         self.offset, self.seen = 0, []
 
     def start(self):
@@ -318,10 +321,11 @@ class Receiver(Process):
         return self
 
     def url(self, path):
-        return f"http://127.0.0.1:{self.port}{path}"
+        return f"http://{self.address}:{self.port}{path}"
 
     def ask(self, method, path, body=None):
-        status, _, response = http_request(self.port, method, path, body)
+        status, _, response = http_request(self.port, method, path, body,
+                                           address=self.address)
         assert status == 200, f"{path}: {status} {response}"
         return json.loads(response)
 
@@ -347,7 +351,11 @@ class Receiver(Process):
                     if not line.endswith(b"\n"):
                         break
                     self.offset += len(line)
-                    self.seen.append(Received(line))
+                    if line.startswith(b'{"ended"'):
+                        end = json.loads(line)
+                        self.seen[end["ended"] - 1].ended_ms = end["at_ms"]
+                    else:
+                        self.seen.append(Received(line))
         return [r for r in self.seen if (path is None or r.path == path)
                 and (event is None or r.id == event)]
 
@@ -396,8 +404,9 @@ class Load(Process):
         return json.loads(self.summary_path.read_text())
 
 
-def http_request(port, method, path, body=None, headers=None, timeout=30):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+def http_request(port, method, path, body=None, headers=None, timeout=30,
+                 address="127.0.0.1"):
+    connection = http.client.HTTPConnection(address, port, timeout=timeout)
     with contextlib.closing(connection):
         connection.request(method, path, body, headers or {})
         response = connection.getresponse()
@@ -440,7 +449,7 @@ class Rig:
     in milliseconds. `rig.config` may be changed before start() and, with
     write_config() and reload(), after."""
 
-    def __init__(self, config=None, deliverers=1, console=False):
+    def __init__(self, config=None, deliverers=1, console=False, ingress=True):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gr-"))
         self.run_dir = self.folder / "run"
         self.state_dir = self.folder / "state"
@@ -448,18 +457,21 @@ class Rig:
         self.ports = Ports()
         self.ingress_port = self.ports.take()
         self.env = {"PLANE_SECRET": PLANE_SECRET}
-        self.receiver = Receiver(self).start()
+        self.receiver = self.make_receiver().start()
         self.others = [self.receiver]  # receivers and loads
         self.daemons = {}
         self.unique = 0
         self.config = merged(self.default_config(), config or {})
         self.write_config()
-        for name in ["ingress", "sequencer", "dlqd"]:
+        for name in [*(["ingress"] if ingress else []), "sequencer", "dlqd"]:
             self.add(name)
         for i in range(deliverers):
             self.add(f"deliverer-{i + 1}")
         if console:
             self.add_console()
+
+    def make_receiver(self):
+        return Receiver(self)
 
     def default_config(self):
         return {
@@ -565,7 +577,7 @@ class Rig:
 
     def stop(self):
         """SIGTERM to what runs, in the supervisor's order. {name: exit code}"""
-        order = ["ingress", "ingress-1", "ingress-2", "outbox", "outbox-2", "reconcile",
+        order = [*(n for n in self.daemons if n.startswith(("ingress", "outbox", "reconcile"))),
                  *(d.name for d in self.deliverers), "sequencer",
                  "dlqd", *self.daemons]
         return {n: self.daemons[n].stop() for n in dict.fromkeys(order)
@@ -659,10 +671,14 @@ class Rig:
             return code == 0 and document.get("status") == status and document
         return wait_for(traced, timeout, f"{event} to be {status}")
 
+    def database(self, process):
+        """Its path. A process of another host has a state_dir of its own."""
+        home = self.daemons[process].rig if process in self.daemons else self
+        return home.state_dir / f"{process}.db"
+
     def rows(self, process, sql, *args):
         """Rows of a process's database, read only, as dicts."""
-        path = self.state_dir / f"{process}.db"
-        uri = f"file:{path}?mode=ro"
+        uri = f"file:{self.database(process)}?mode=ro"
         with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=10)) as db:
             db.row_factory = sqlite3.Row
             return [dict(row) for row in db.execute(sql, args)]
@@ -670,8 +686,7 @@ class Rig:
     def change(self, process, sql, *args):
         """Changes rows of a process that is down."""
         assert not self.daemons[process].alive, f"{process} runs"
-        path = self.state_dir / f"{process}.db"
-        with contextlib.closing(sqlite3.connect(path)) as db, db:
+        with contextlib.closing(sqlite3.connect(self.database(process))) as db, db:
             db.execute(sql, args)
 
     def forget_dead_letters(self):
@@ -704,7 +719,7 @@ class Rig:
         on_way = []
 
         def ask(sender, receiver):
-            if not (self.state_dir / f"{sender}.db").exists():
+            if not self.database(sender).exists():
                 return
             said = self.rows(sender, "SELECT next - 1 AS n FROM link_out "
                              "WHERE peer = ?", receiver)
@@ -715,7 +730,7 @@ class Rig:
                 on_way.append(f"{sender} → {receiver}: {said - heard}")
 
         # What a dead deliverer has to say is not waited for, only its work.
-        for sender in ["ingress", *(n for n in self.daemons if n.startswith(("outbox", "reconcile"))),
+        for sender in [*(n for n in self.daemons if n.startswith(("ingress", "outbox", "reconcile"))),
                        *(d.name for d in self.deliverers if d.alive), "dlqd"]:
             ask(sender, "sequencer")
         open_count, = self.rows("sequencer", "SELECT count(*) AS n "
