@@ -12,7 +12,8 @@ and ours, each a problem: an event with two ids, an id with two events, another
 id than ingress said; another body, workspace or number on another attempt;
 bytes that are not those that were signed at ingress; in a workspace a number
 twice, or a gap; `grapnel-previous` that is not the number before; and, for the
-stores, an acknowledged event that is nowhere, or work that is not over.
+stores, an acknowledged event that is nowhere, or work that is not over. For
+ordered endpoints, check_lanes(): a request before its turn, or beside another.
 
     verdict = check(load.acks(), rig.receiver.requests("/crm"), PLANE_SECRET)
     verdict.require()
@@ -72,29 +73,32 @@ def event_number(request):
 
 
 def check(acks, requests, secret=None, ended=(), contiguous=True,
-          chained=True, ordered=False):
+          chained=True, ordered=False, repeats=False):
     """Judge one endpoint's requests against ingress's responses.
 
     `ended` holds ids of events that ended otherwise, as dead letters or refused.
     `contiguous`: the receiver was sent every numbered event, so its numbers have
     no gap. `chained`: so does each grapnel-previous. `ordered`: in a workspace
-    the first 2xx responses come in the order of the numbers."""
+    the first 2xx responses come in the order of the numbers. `repeats`: clients
+    sent an event again when they did not get 2xx; it is one event all the same."""
     verdict = Verdict()
-    sent = {a["n"]: a for a in acks}
+    sent = _one_of_each(acks) if repeats else {a["n"]: a for a in acks}
     by_n = collections.defaultdict(list)
     for request in requests:
         by_n[event_number(request)].append(request)
 
     verdict.attempted = len(sent)
-    if len(sent) != len(acks):
+    if len(sent) != len(acks) and not repeats:
         verdict.add("an event sent twice by the load", len(acks) - len(sent))
     for n, ack in sent.items():
         taken = ack.get("status") == 200
         delivered = [r for r in by_n.get(n, []) if r.delivered]
         verdict.acknowledged += taken
         verdict.delivered += bool(delivered)
-        if taken and not delivered and ack["id"] not in ended:
-            verdict.lost.append(ack["id"])
+        # Of an event that was sent again the first one may be known only to the receiver.
+        ids = {ack.get("id"), *ack.get("ids", ()), *(r.id for r in by_n.get(n, []))}
+        if taken and not delivered and not ids & set(ended):
+            verdict.lost.append(ack["id"] or n)
         if delivered and not taken:
             verdict.recovered.append(n)
         if len(delivered) > 1:
@@ -106,6 +110,21 @@ def check(acks, requests, secret=None, ended=(), contiguous=True,
     _check_ids(verdict, known)
     _check_numbers(verdict, known, contiguous, chained, ordered)
     return verdict
+
+
+def _one_of_each(acks):
+    """For each event what its client was told at last: 200, if it ever was. `id` is the event's only if no other
+    request of it can have been accepted; else None."""
+    by_n = collections.defaultdict(list)
+    for ack in acks:
+        by_n[ack["n"]].append(ack)
+    told = {}
+    for n, all_of_it in by_n.items():
+        good = [a for a in all_of_it if a.get("status") == 200]
+        told[n] = {**(good or all_of_it)[0], "ids": {a["id"] for a in good}}
+        if len(all_of_it) > 1:
+            told[n]["id"] = None
+    return told
 
 
 def _check_identity(verdict, ack, requests, secret):
@@ -124,8 +143,11 @@ def _check_identity(verdict, ack, requests, secret):
         if workspace(request)[1] != ack["workspace"]:
             verdict.add("wrong workspace", (request.id, workspace(request)[1],
                                             ack["workspace"]))
-        if secret and hmac.new(secret.encode(), request.body, hashlib.sha256
-                               ).hexdigest() != ack["signature"]:
+        if "data" in ack:  # of a producer's event, whose body we make
+            if json.loads(request.body)["data"] != ack["data"]:
+                verdict.add("not the data that was sent in", request.id)
+        elif secret and hmac.new(secret.encode(), request.body, hashlib.sha256
+                                 ).hexdigest() != ack["signature"]:
             verdict.add("not the bytes that were sent in", request.id)
 
 
@@ -173,6 +195,35 @@ def _check_numbers(verdict, requests, contiguous, chained, ordered):
                     verdict.add("out of order", (space, n))
                 last_ms = first
             before = n
+
+
+def check_lanes(requests, lane, slack_ms=0, unseen=lambda request: False):
+    """Judge the requests of one ordered endpoint, which the receiver recorded with their ends.
+
+    `lane(request)` names its lane. In a lane a number never comes after a higher one, however often it is sent, and
+    two requests are never open at once. `slack_ms`: how long the end of a connection may need to the
+    receiver. `unseen(request)`: the receiver could not see when its sender ended it."""
+    verdict = Verdict()
+    lanes = collections.defaultdict(list)
+    for request in requests:
+        lanes[lane(request)].append(request)
+    for name, of_lane in lanes.items():
+        highest, before = None, []
+        for request in sorted(of_lane, key=lambda r: (r.at_ms, r.n)):
+            n = number(request)
+            if highest is not None and n < highest:
+                verdict.add("a request after one with a higher number", (name, n, highest, request))
+            highest = n if highest is None else max(n, highest)
+            for other in before:
+                if _end(other) - slack_ms > request.at_ms and not unseen(other):
+                    verdict.add("two requests of a lane at once", (name, other, other.sender, request, request.sender))
+            before = [r for r in before if _end(r) > request.at_ms] + [request]
+    verdict.delivered = sum(r.delivered for r in requests)
+    return verdict
+
+
+def _end(request):
+    return request.ended_ms if request.ended_ms is not None else float("inf")
 
 
 def check_stores(acks, events, deliveries, dead_letters=None):
@@ -233,3 +284,6 @@ def _check_deliveries(verdict, known, deliveries, dead_letters):
     kept = {(x["event_id"], x["endpoint"]) for x in dead_letters}
     for key in dead - kept:
         verdict.add("dead without a dead letter", key)
+    for x in dead_letters:
+        if "reason" in x and not x["reason"]:
+            verdict.add("dead letter without a reason", (x["event_id"], x["endpoint"]))

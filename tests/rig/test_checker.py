@@ -5,18 +5,21 @@ import hmac
 import json
 import unittest
 
-from checker import check, check_stores
+from checker import check, check_lanes, check_stores
 
 SECRET = "s"
 
 
 class Request:
     def __init__(self, n, sequence, event=None, space="w", status=200,
-                 previous=None, body=None, at_ms=None, series="a"):
+                 previous=None, body=None, at_ms=None, series="a",
+                 ended_ms=None, sender=None):
+        self.n, self.sender = n, sender
         self.id = event or f"evt_{n}"
         self.body = body or body_of(n)
         self.status = status
         self.at_ms = at_ms if at_ms is not None else sequence
+        self.ended_ms = ended_ms
         self.headers = {
             "grapnel-sequence": str(sequence), "grapnel-workspace": space,
             "grapnel-series": series,
@@ -130,6 +133,11 @@ class Checker(unittest.TestCase):
         self.assertCaught("not the bytes that were sent in", [ack(1)],
                           [Request(1, 1, body=body_of(1) + b" ")])
 
+    def test_the_data_of_a_producer_is_that_which_was_sent(self):
+        sent = {**ack(1), "signature": None, "data": {"n": 1}}
+        self.judge([sent], [Request(1, 1)]).require()
+        self.assertCaught("not the data that was sent in", [{**sent, "data": {"n": 1, "x": 2}}], [Request(1, 1)])
+
     def test_previous_is_the_number_before(self):
         self.assertCaught("wrong grapnel-previous", [ack(1), ack(2)],
                           [Request(1, 1), Request(2, 2, previous=0)])
@@ -139,6 +147,54 @@ class Checker(unittest.TestCase):
         requests = [Request(1, 1, at_ms=9), Request(2, 2, at_ms=5)]
         self.judge(acks, requests).require()
         self.assertCaught("out of order", acks, requests, ordered=True)
+
+
+    # clients that send an event again
+
+    def test_an_event_that_was_sent_again_is_one_event(self):
+        acks = [ack(1, status=None), {**ack(1), "id": "evt_second"}, ack(2, status=None), ack(2, status=None)]
+        self.judge(acks, [Request(1, 1), Request(2, 2)], repeats=True).require()
+        self.assertEqual(self.judge(acks, [Request(2, 1)], repeats=True).lost, [1])
+        self.judge(acks, [Request(2, 1)], repeats=True, ended={"evt_second"}).require()
+        self.judge(acks, [Request(1, 1, status=400), Request(2, 2)], repeats=True, ended={"evt_1"}).require()
+
+    def test_an_event_that_was_sent_again_has_one_id_and_one_number(self):
+        acks = [ack(1, status=None), ack(1)]
+        self.assertCaught("event with two ids", acks, [Request(1, 1), Request(1, 2, event="evt_x")], repeats=True)
+        self.assertCaught("event with two numbers", acks, [Request(1, 1), Request(1, 2)], repeats=True)
+
+    def test_an_event_that_was_sent_once_has_the_id_that_its_client_was_told(self):
+        self.assertCaught("another id than ingress said", [ack(1)],
+                          [Request(1, 1, event="evt_x")], repeats=True)
+
+
+class Lanes(unittest.TestCase):
+    def judge(self, requests, **how):
+        return check_lanes(requests, lambda r: r.headers["grapnel-workspace"], **how)
+
+    def test_a_correct_run_passes(self):
+        self.judge([
+            Request(1, 1, at_ms=10, ended_ms=20, status=503), Request(2, 1, at_ms=21, ended_ms=25),
+            Request(3, 2, at_ms=25, ended_ms=40), Request(4, 1, space="other", at_ms=30, ended_ms=50)]).require()
+
+    def test_a_repeated_request_after_a_later_event_is_out_of_order(self):
+        late = [Request(1, 1, at_ms=10, ended_ms=11), Request(2, 2, at_ms=12, ended_ms=13),
+                Request(3, 1, at_ms=14, ended_ms=15)]
+        self.assertIn("a request after one with a higher number", self.judge(late).problems)
+
+    def test_two_requests_of_a_lane_at_once_are_found(self):
+        problem = "two requests of a lane at once"
+        for end in (30, None):
+            both = [Request(1, 1, at_ms=10, ended_ms=end, sender="d"), Request(2, 1, at_ms=20, ended_ms=25, sender="e")]
+            self.assertIn(problem, self.judge(both).problems)
+            self.assertIn(problem, self.judge(both, unseen=lambda r: r.sender == "e").problems)
+            self.judge(both, unseen=lambda r: r.sender == "d").require()
+        self.judge([Request(1, 1, at_ms=10, ended_ms=30), Request(2, 1, at_ms=20, ended_ms=25)], slack_ms=10).require()
+
+    def test_a_long_request_is_beside_all_that_follow(self):
+        verdict = self.judge([Request(1, 1, at_ms=10, ended_ms=100), Request(2, 2, at_ms=20, ended_ms=25),
+                              Request(3, 3, at_ms=30, ended_ms=35)])
+        self.assertEqual(len(verdict.problems["two requests of a lane at once"]), 2)
 
 
 class Stores(unittest.TestCase):
@@ -183,6 +239,8 @@ class Stores(unittest.TestCase):
     def test_dead_deliveries_have_dead_letters(self):
         dead = [{**self.deliveries[0], "status": "dead"}]
         self.assertCaught("dead without a dead letter", deliveries=dead, dead_letters=[])
+        self.assertCaught("dead letter without a reason", deliveries=dead, dead_letters=[
+            {"event_id": "evt_1", "endpoint": "e", "reason": ""}])
         check_stores([], self.events, dead, [
             {"event_id": "evt_1", "endpoint": "e"}]).require()
 
