@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { EVENTS_AT_ONCE = 512, FIRST_CAPACITY = 256 };
@@ -71,8 +72,12 @@ void sockets_watch(struct sockets *s, int fd, int what, bool kept)
 
 int sockets_on_close(void *self, curl_socket_t fd)
 {
-    *at(self,
-        fd) = (struct socket){0}; /* the kernel removes it from the epoll */
+    static const struct linger reset = {.l_onoff = 1, .l_linger = 0};
+    struct sockets *s = self;
+
+    *at(s, fd) = (struct socket){0}; /* the kernel removes it from the epoll */
+    if (s->gives_up)
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     return close(fd);
 }
 

@@ -20,6 +20,8 @@ struct sockets {
         bool watched;     /* by libcurl */
     } * of;               /* by descriptor */
     size_t capacity;
+    bool
+        gives_up; /* the sockets that libcurl closes now: see sockets_on_close() */
 };
 
 void sockets_open(struct sockets *s);
@@ -27,7 +29,9 @@ void sockets_close(struct sockets *s);
 /* libcurl wants these events (CURL_POLL_…). `kept`: the connection is established, and libcurl
  * calls sockets_on_close() at its end. */
 void sockets_watch(struct sockets *s, int fd, int what, bool kept);
-/* libcurl's CLOSESOCKETFUNCTION. */
+/* libcurl's CLOSESOCKETFUNCTION. After a plain close() the kernel goes on sending for minutes what
+ * the peer has not acknowledged. When the network is back, a request would arrive that was given up
+ * long ago, perhaps behind later ones. With `gives_up` the kernel drops it and resets the connection. */
 int sockets_on_close(void *self, curl_socket_t fd);
 /* Pass all pending events to libcurl. Returns how many sockets had an event. */
 int sockets_turn(struct sockets *s, CURLM *multi);

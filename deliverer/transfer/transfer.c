@@ -6,6 +6,8 @@
 #include "task.h"
 #include "transfers.h"
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/x509.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,6 +110,15 @@ static void note_blocked(struct transfer *f, const char *ip, int port)
         snprintf(f->result.address, sizeof f->result.address, "%s", ip);
 }
 
+/* The kernel sends a request for no longer than this attempt may take, also when this process has
+ * died (see sockets_on_close()) and for a connection with other requests, which stays open. */
+static void limit_unacknowledged(int fd, int64_t timeout_ms)
+{
+    unsigned ms = (unsigned)timeout_ms;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+}
+
 static curl_socket_t on_open(void *self, curlsocktype purpose,
                              struct curl_sockaddr *to)
 {
@@ -123,6 +134,8 @@ static curl_socket_t on_open(void *self, curlsocktype purpose,
         return CURL_SOCKET_BAD;
     }
     fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+    if (fd >= 0)
+        limit_unacknowledged(fd, f->timeout_ms);
     if (fd < 0)
         f->result.starved = errno == EMFILE || errno == ENFILE ||
                             errno == ENOBUFS || errno == ENOMEM;

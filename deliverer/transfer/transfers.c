@@ -185,6 +185,14 @@ static void end(struct transfers *fs, struct transfer *f, CURLcode code)
     list_add(f->task->test ? &fs->tested : &fs->ended, f);
 }
 
+/* Before its response is complete. */
+static void give_up(struct transfers *fs, struct transfer *f, CURLcode code)
+{
+    fs->sockets.gives_up = true;
+    end(fs, f, code);
+    fs->sockets.gives_up = false;
+}
+
 /* The time-out for connecting here is shorter than libcurl's. If libcurl's has expired,
  * this process was stopped inside a call to libcurl. Nothing was sent, so the transfer
  * connects once more. */
@@ -251,7 +259,7 @@ static void judge_deadlines(struct transfers *fs)
         if (f->result.sent && f->end_by > fs->awake_ms)
             due_queue_put(&fs->deadlines, &f->deadline, f->end_by);
         else
-            end(fs, f, CURLE_OPERATION_TIMEDOUT);
+            give_up(fs, f, CURLE_OPERATION_TIMEDOUT);
     }
 }
 
@@ -324,7 +332,7 @@ void transfers_interrupt(struct transfers *fs, const struct grant *grant,
         if (grant && f->task->grant != grant)
             continue;
         f->interrupted = why;
-        end(fs, f, CURLE_ABORTED_BY_CALLBACK);
+        give_up(fs, f, CURLE_ABORTED_BY_CALLBACK);
     }
 }
 
