@@ -9,6 +9,7 @@
 #include "http.h"
 #include "intake_rate.h"
 #include "last_events.h"
+#include "processor.h"
 #include "rejects.h"
 #include "request_intake.h"
 
@@ -21,8 +22,9 @@ struct ingress {
     struct http_bounds bounds;
     struct intake intake;
     struct intake_rate intake_rate;
-    int http_watch;       /* index of http's socket in the loop */
-    int64_t rate_said_ms; /* mono: last log line about it; 0: none */
+    struct processor processor; /* of the loop's thread */
+    int http_watch;             /* index of http's socket in the loop */
+    int64_t rate_said_ms;       /* mono: last log line about it; 0: none */
     struct admission admission;
     struct rejects rejects;
     struct last_events last_events;

@@ -190,13 +190,17 @@ int ingress_work(void *self)
     /* Store a group that was read during the last commit before ingress_meanwhile() writes the
      * responses of that commit. */
     look_at_intake_rate(g);
+    /* Reading on during a commit needs a thread for it, and an idle processor. If there is none, larger
+     * groups and no thread cost less, and what they leave is for deliveries. */
+    g->intake.whole = g->intake_rate.on ||
+                      processor_look(&g->processor, loop->mono_ms);
     group = intake_has_group(&g->intake);
     if (!group)
         http_ms = turn_http(g);
     work_on_requests(g);
     intake_rate_stored(&g->intake_rate, mono_us(), g->intake.stored_count,
                        g->counts[COUNT_CONNECTIONS]);
-    loop->read_on = intake_stored_group(&g->intake) && !g->intake_rate.on;
+    loop->read_on = intake_stored_group(&g->intake) && !g->intake.whole;
     if (group && !loop->read_on) /* the disk was full */
         http_ms = turn_http(g);
     rejects_ms = loop_sooner(rejects_work(&g->rejects, g, loop->stopping),

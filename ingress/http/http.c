@@ -575,29 +575,40 @@ int http_fd(const struct http *h)
     return h->epoll_fd;
 }
 
+/* libmicrohttpd has work that waits for no client. */
+static bool has_more(struct http *h)
+{
+    MHD_UNSIGNED_LONG_LONG ms = 1;
+
+    return MHD_get_timeout(h->mhd, &ms) == MHD_YES && ms == 0;
+}
+
 int http_run(struct http *h, int64_t now_wall_ms, int64_t now_mono_ms)
 {
-    MHD_UNSIGNED_LONG_LONG more_ms = 1;
     struct connection *overdue;
+    bool more;
     int due_ms;
 
     h->now_ms = now_wall_ms;
     h->mono_ms = h->connections.mono_ms = now_mono_ms;
-    /* One run makes a response, the next writes it. */
+    /* One run makes a response, the next writes it, the third ends the request, and the fourth reads the
+     * one that came meanwhile, which would be left for another commit. */
     run(h);
     if (h->responses_given) {
         h->responses_given = 0;
         run(h);
+        run(h);
     }
-    if (MHD_get_timeout(h->mhd, &more_ms) == MHD_NO)
-        more_ms = 1;
+    if (has_more(h))
+        run(h);
+    more = has_more(h);
     while ((overdue = connections_overdue(&h->connections,
                                           h->bounds->read_timeout_ms, &due_ms)))
         time_out(h, overdue); /* all that has come is read by now */
     if (h->slot_freed)
         due_ms = 0;
     h->slot_freed = false;
-    return more_ms ? due_ms : 0;
+    return more ? 0 : due_ms;
 }
 
 void http_quiesce(struct http *h)

@@ -232,7 +232,7 @@ static void store_pending(struct ingress *g)
     /* Store half of all requests at ingress, those just responded to included, as their clients
      * return at once. While one half is committed, the other is read. With all in one commit
      * there would be nothing to do beside it. */
-    if (!g->intake_rate.on)
+    if (!t->whole)
         max = half < GROUP_COUNT ? GROUP_COUNT : half;
     if (max > TURN_MAX_COUNT)
         max = TURN_MAX_COUNT;

@@ -21,6 +21,8 @@ struct intake {
     struct request_list stored;  /* inserted by this turn */
     struct batches batches;
     int64_t pending_count;
+    /* Set by turn.c: store all pending requests in one commit, not half of them. */
+    bool whole;
     /* Requests received before the watermark request and not yet stored to their end: those up
      * to this arrival. */
     int64_t ahead_count;
