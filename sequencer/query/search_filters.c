@@ -80,6 +80,19 @@ static void add(struct building *b, enum filter_kind what, const char *name)
     filter_add(&b->names, key);
 }
 
+static void add_event(void *arg, const struct event_row *e)
+{
+    struct building *b = arg;
+
+    add(b, FILTER_SOURCE, e->source);
+    add(b, FILTER_TYPE, e->type);
+    add(b, FILTER_WORKSPACE, e->workspace);
+    if (e->received_ms < b->row.min_ms)
+        b->row.min_ms = e->received_ms;
+    if (e->received_ms > b->row.max_ms)
+        b->row.max_ms = e->received_ms;
+}
+
 static void add_endpoint(void *arg, int64_t endpoint)
 {
     struct building *b = arg;
@@ -97,22 +110,10 @@ static void build(struct search_filters *k, int64_t b)
     struct store_search *s = k->q->search;
     struct building building = {
         .row = {.b = b, .min_ms = INT64_MAX, .max_ms = INT64_MIN}};
-    struct event_row e;
     int64_t first = b * FILTER_EVENTS, behind = first + FILTER_EVENTS;
 
     filter_init(&building.names, BITS_MAX);
-    store_events(s, -1, first, behind);
-    while (store_events_next(s, &e)) {
-        add(&building, FILTER_SOURCE, e.source);
-        add(&building, FILTER_TYPE, e.type);
-        add(&building, FILTER_WORKSPACE, e.workspace);
-        if (e.received_ms < building.row.min_ms)
-            building.row.min_ms = e.received_ms;
-        if (e.received_ms > building.row.max_ms)
-            building.row.max_ms = e.received_ms;
-        event_fini(&e);
-    }
-    store_events_done(s);
+    store_filter_events(s, first, behind, add_event, &building);
     store_filter_endpoints(s, first, behind, add_endpoint, &building);
     filter_fold(&building.names, building.count);
     building.row.names = (struct bytes){building.names.bits,

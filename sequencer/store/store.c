@@ -5,6 +5,7 @@
 #include "headers.h"
 #include "log.h"
 #include "publication.h"
+#include "published.h"
 #include "store_lanes.h"
 #include "stores.h"
 #include "sums.h"
@@ -29,8 +30,10 @@ struct store {
     stmt *purge_look, *purge_event, *purge_part, *purge_digest,
         *purge_operational, *purge_transition, *purge_deliveries,
         *purge_attempts, *purge_decisions, *purge_replay;
-    stmt *last_event, *event_add, *event_set, *event, *event_by_id, *event_n,
-        *event_ended, *event_end, *event_totals;
+    /* The highest id made from time that `events` ever had since this process started. */
+    char newest_id[EVENT_ID_BYTES + 1];
+    stmt *newest, *last_event, *event_add, *event_set, *event, *event_by_id,
+        *event_n, *event_ended, *event_end, *event_totals;
     stmt *body_add, *body, *body_head, *body_drop, *head_add, *head_drop;
     struct buf last_head; /* the last headers that were added, … */
     int64_t last_head_id; /* … and their row in `heads`; 0: they have no row */
@@ -117,6 +120,7 @@ static const struct db_statement statements[] = {
     {AT(purge_replay), "DELETE FROM outcome_replays WHERE event = ?"},
     {AT(purge_deliveries), "DELETE FROM deliveries WHERE event = ?"},
     {AT(purge_attempts), "DELETE FROM attempts WHERE event = ?"},
+    {AT(newest), "SELECT max(id) FROM events WHERE id < '" KEYED_IDS_FROM "'"},
     {AT(last_event), "SELECT max(n) FROM events"},
     {AT(event_add),
      ROW_INSERT_WITH(
@@ -256,6 +260,12 @@ static const struct db_statement statements[] = {
     {AT(reopening_pending), "SELECT 1 FROM reopenings WHERE event = ? LIMIT 1"},
 };
 
+static void note_id(struct store *s, const char *id)
+{
+    if (strcmp(id, s->newest_id) > 0 && strcmp(id, KEYED_IDS_FROM) < 0)
+        wire_copy(s->newest_id, sizeof s->newest_id, wire_text(id));
+}
+
 struct store *store_open(struct db *db)
 {
     struct store *s = gr_alloc(sizeof *s);
@@ -263,6 +273,9 @@ struct store *store_open(struct db *db)
     s->db = db;
     db_prepare_all(db, s, statements, COUNT_OF(statements));
     buf_init(&s->last_head, 2 * HEADERS_MAX_BYTES);
+    if (db_step(db, s->newest))
+        note_id(s, col_text(s->newest, 0));
+    db_done(s->newest);
     return s;
 }
 
@@ -456,6 +469,7 @@ void store_event_add(struct store *s, const struct event_row *e)
     ROW_BIND(EVENT_COLUMNS, s->event_add, i, e);
     bind_rest(s->event_add, &i, e);
     db_run(s->db, s->event_add);
+    note_id(s, e->id);
 }
 
 void store_event_set(struct store *s, const struct event_row *e)
@@ -523,8 +537,17 @@ bool store_event_by_id(struct store *s, struct bytes id, struct event_row *e)
     return read_one(s, s->event_by_id, e);
 }
 
+/* Ids made from time ascend, so most new events have a higher one than all that are stored. */
+static bool is_newest(const struct store *s, struct bytes id)
+{
+    return id.n == EVENT_ID_BYTES && memcmp(id.p, s->newest_id, id.n) > 0 &&
+           memcmp(id.p, KEYED_IDS_FROM, strlen(KEYED_IDS_FROM)) < 0;
+}
+
 int64_t store_event_n(struct store *s, struct bytes id)
 {
+    if (is_newest(s, id))
+        return 0;
     bind_str(s->event_n, 1, id);
     return db_number(s->db, s->event_n, 0);
 }

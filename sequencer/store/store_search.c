@@ -12,7 +12,8 @@ struct store_search {
     stmt *events, *events_odd, *events_walking, *below, *from;
     stmt *by_provider_id, *has_provider_id, *by_prefix;
     stmt *walk, *walk_dead, *walking;
-    stmt *filter, *filter_put, *filter_last, *filters_forget, *filter_endpoints;
+    stmt *filter, *filter_put, *filter_last, *filters_forget, *filter_events,
+        *filter_endpoints;
     stmt *action_add, *actions, *action_before, *actions_forget, *actions_drop;
 };
 
@@ -75,6 +76,9 @@ struct store_search *store_search_open(struct db *db)
         db, "DELETE FROM search_filters WHERE block IN (SELECT block FROM "
             "search_filters WHERE "
             "block >= ? AND block < ? ORDER BY block LIMIT ?)");
+    s->filter_events = db_prepare(
+        db, "SELECT source, type, workspace, received_ms FROM events "
+            "WHERE n >= ? AND n < ?");
     s->filter_endpoints = db_prepare(
         db, "SELECT endpoint FROM deliveries WHERE event >= ? AND event < ?");
     s->action_add = db_prepare(
@@ -262,6 +266,21 @@ int store_filters_forget(struct store_search *s, int64_t from, int64_t below,
     bind_i64(s->filters_forget, 3, max);
     db_run(s->db, s->filters_forget);
     return db_changes(s->db);
+}
+
+void store_filter_events(struct store_search *s, int64_t min, int64_t below,
+                         event_fn *fn, void *arg)
+{
+    stmt *q = s->filter_events;
+
+    bind_i64(q, 1, min);
+    bind_i64(q, 2, below);
+    while (db_step(s->db, q))
+        fn(arg, &(struct event_row){.source = col_text(q, 0),
+                                    .type = col_text(q, 1),
+                                    .workspace = col_text(q, 2),
+                                    .received_ms = col_i64(q, 3)});
+    db_done(q);
 }
 
 void store_filter_endpoints(struct store_search *s, int64_t min, int64_t below,

@@ -67,6 +67,9 @@ int64_t store_filter_last(struct store_search *s); /* -1: none */
 /* Delete the filters of blocks from `from`, below `below`, at most `max`; returns how many. */
 int store_filters_forget(struct store_search *s, int64_t from, int64_t below,
                          int max);
+/* These events, with source, type, workspace and receive time only. */
+void store_filter_events(struct store_search *s, int64_t min, int64_t below,
+                         event_fn *fn, void *arg);
 /* The ids of the endpoints of these events' deliveries, each at least once. */
 typedef void number_fn(void *arg, int64_t endpoint);
 void store_filter_endpoints(struct store_search *s, int64_t min, int64_t below,

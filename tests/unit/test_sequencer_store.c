@@ -285,6 +285,39 @@ static void ids_of_an_older_program_find_their_events(void **state)
 
 /* ---- what is purged ---- */
 
+static void add_with_id(int64_t n, const char *id)
+{
+    store_event_add(store, &(struct event_row){.n = n,
+                                               .id = id,
+                                               .source = "plane",
+                                               .type = "t",
+                                               .workspace = "w",
+                                               .clock = ""});
+}
+
+/* Ids of several processes ascend, but not all together; those made from keys are above all of them. */
+static void an_id_is_found_whatever_came_before_it(void **state)
+{
+    static const char *const ids[] = {
+        "evt_01JG00000000000000000000B0", "evt_8ZZZZZZZZZZZZZZZZZZZZZZZZZ",
+        "evt_01JG00000000000000000000A0", "evt_01JG00000000000000000000C0",
+        "evt_80000000000000000000000000", "evt_01JG00000000000000000000BZ"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(ids); i++) {
+        assert_int_equal(store_event_n(store, wire_text(ids[i])), 0);
+        add_with_id((int64_t)i + 1, ids[i]);
+        if (i == COUNT_OF(ids) / 2) { /* the process starts again */
+            store_close(store);
+            store = store_open(db);
+        }
+        for (size_t k = 0; k <= i; k++)
+            assert_int_equal(store_event_n(store, wire_text(ids[k])), k + 1);
+    }
+    assert_int_equal(
+        store_event_n(store, wire_text("evt_01JG00000000000000000000D0")), 0);
+}
+
 static void add_event(int64_t n, int status, int64_t taken_ms)
 {
     char id[8];
@@ -559,6 +592,8 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(
             ids_of_an_older_program_find_their_events, begin, end),
+        cmocka_unit_test_setup_teardown(an_id_is_found_whatever_came_before_it,
+                                        begin, end),
         cmocka_unit_test_setup_teardown(
             an_event_stays_until_its_subscriber_knows_its_end, begin, end),
         cmocka_unit_test_setup_teardown(
