@@ -33,7 +33,7 @@ SLACK_MS = 1000         # what the end of a connection may need to the receiver 
 
 options = argparse.ArgumentParser()
 options.add_argument("--seed", type=int)
-options.add_argument("--seconds", type=float, default=25)
+options.add_argument("--seconds", type=float, default=40)
 options.add_argument("--hosts", type=int, choices=LAYOUTS)
 options.add_argument("--runs", type=int, default=1)
 given = options.parse_args([]) if __name__ != "__main__" else None
@@ -46,7 +46,7 @@ def endpoints(rig):
             rig.endpoint("legal", workspaces=[REFUSED], **timeout)]
 
 
-def responses(dice, count=400):
+def responses(dice, count=4000):
     """Mostly good and soon, sometimes slow, late or wrong."""
     for _ in range(count):
         what = dice.random()
@@ -62,6 +62,7 @@ def responses(dice, count=400):
             yield {"action": "close"}
         else:
             yield {"action": "reset"}
+    yield {"status": 200}  # the last one is for all further requests
 
 
 class Checker(RigTest):
