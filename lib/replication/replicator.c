@@ -19,6 +19,7 @@ struct replicator {
     const struct engine_ops *ops;
     struct engine *engine; /* the thread's */
     char *process, *db_path;
+    int64_t stuck_ms;
     struct permission permission;
     _Atomic int64_t
         turn_ms; /* mono: when the loop's turn began; 0: it waits for input */
@@ -91,7 +92,7 @@ _Noreturn static void fenced(const struct replicator *r)
 static bool is_stuck(struct replicator *r)
 {
     int64_t began_ms = atomic_load(&r->turn_ms);
-    bool stuck = began_ms && mono_ms() - began_ms > REPLICATOR_STUCK_MS;
+    bool stuck = began_ms && mono_ms() - began_ms > r->stuck_ms;
 
     if (stuck && !r->state.stuck)
         log_error(NULL,
@@ -353,6 +354,7 @@ struct replicator *replicator_open(const struct replicator_settings *s)
     r->engine = s->engine;
     r->process = gr_strdup(s->process);
     r->db_path = gr_strdup(s->db_path);
+    r->stuck_ms = s->stuck_ms;
     r->ownership = *s->ownership;
     r->state.append_us = -1;
     permission_init(&r->permission, r->ownership.takeover_after_ms);

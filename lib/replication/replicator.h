@@ -25,6 +25,7 @@ struct replicator_settings {
     const struct ownership *ownership; /* ROLE_ACTIVE; copied */
     const char *process, *db_path;
     const uint8_t *key; /* SEAL_KEY_BYTES, to seal turns with */
+    int64_t stuck_ms;   /* REPLICATOR_STUCK_MS */
 };
 
 struct replicator;

@@ -42,7 +42,7 @@ static void copy_form(struct engine *s, struct sealer *sealer, int64_t n,
     size_t at = s->turns[n].at;
     char why[200];
 
-    memcpy(about.history, s->e.durable.at.history, HISTORY_BYTES);
+    memcpy(about.history, s->history, HISTORY_BYTES);
     for (size_t i = 0; i < s->turns[n].count; i++) {
         parts[i] = (struct bytes){s->arena + at, s->turns[n].lens[i]};
         at += parts[i].n;
@@ -78,7 +78,7 @@ static void copy_make(struct engine *s, int64_t n, const char *path)
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 
     assert_true(fd >= 0);
-    memcpy(at.history, s->e.durable.at.history, HISTORY_BYTES);
+    memcpy(at.history, s->history, HISTORY_BYTES);
     buf_init(&form, 256 * 1024 * 1024);
     for (int64_t i = 1; i <= n; i++) {
         buf_reset(&form);

@@ -26,6 +26,7 @@ struct shared_turn {
 struct engine {
     struct small_engine e;
     struct shared_turn turns[SMALL_ROWS_MAX + 1];
+    uint8_t history[HISTORY_BYTES];
     size_t used; /* of the arena */
     pthread_mutex_t lock;
     /* What the test sets and reads. */
@@ -55,6 +56,7 @@ static inline struct engine *shared_engine_open(const uint8_t history[])
     pthread_mutex_init(&s->lock, &shared);
     pthread_mutexattr_destroy(&shared);
     s->e.seen.exists = true;
+    memcpy(s->history, history, HISTORY_BYTES);
     memcpy(s->e.seen.at.history, history, HISTORY_BYTES);
     s->limit_ms = 1000;
     small_make_durable(&s->e);
