@@ -202,11 +202,21 @@ gr_rc applied_sync(struct applied *a, char why[200])
     return GR_OK;
 }
 
-gr_rc applied_hand_over(struct applied *a, const uint8_t holder[HOLDER_BYTES])
+gr_rc applied_note_holder(struct applied *a, const uint8_t holder[HOLDER_BYTES])
+{
+    memcpy(a->stored.holder, holder, HOLDER_BYTES);
+    return position_file_write(a->path, &a->stored);
+}
+
+const uint8_t *applied_holder(const struct applied *a)
+{
+    return a->stored.holder;
+}
+
+gr_rc applied_hand_over(struct applied *a)
 {
     struct stored_position stored = a->stored;
 
     stored.active = true;
-    memcpy(stored.holder, holder, HOLDER_BYTES);
     return position_file_write(a->path, &stored);
 }

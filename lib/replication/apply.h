@@ -37,9 +37,11 @@ GR_MUST_CHECK gr_rc applied_turn(struct applied *a, struct bytes form,
 /* Makes what was applied durable: fdatasync, then the position file. GR_AGAIN: the disk is full; repeat it. */
 GR_MUST_CHECK gr_rc applied_sync(struct applied *a, char why[200]);
 
-/* The file belongs to an active from now on: notes it in the position file, with the holder that it has become, before SQLite opens the file. Call it after
- * applied_sync(). GR_AGAIN: the disk is full; repeat it. */
-GR_MUST_CHECK gr_rc applied_hand_over(struct applied *a,
-                                      const uint8_t holder[HOLDER_BYTES]);
+/* Notes in the position file that this start may become the owner, before it tries: after a crash, the next start on this host knows it. zeros: none. GR_AGAIN: the disk is full; repeat it. */
+GR_MUST_CHECK gr_rc applied_note_holder(struct applied *a,
+                                        const uint8_t holder[HOLDER_BYTES]);
+const uint8_t *applied_holder(const struct applied *a);
+/* The file belongs to an active from now on: notes it in the position file, before SQLite opens the file. Call it after applied_sync(). GR_AGAIN: the disk is full; repeat it. */
+GR_MUST_CHECK gr_rc applied_hand_over(struct applied *a);
 
 #endif

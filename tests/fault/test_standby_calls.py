@@ -1,5 +1,5 @@
-"""The Nth write or sync of a start of a replicated process fails, or the process is killed there: while it cuts the write-ahead log of a killed active, and while it applies
-turns. A full disk is waited for; after anything else the next start continues."""
+"""The Nth write or sync of a start of a replicated process fails, or the process is killed there: while it cuts the write-ahead log of a killed active, while it applies
+turns, and while it restores a snapshot. A full disk is waited for; after anything else the next start continues."""
 
 import os
 import pathlib
@@ -53,13 +53,15 @@ class Calls(unittest.TestCase):
             shutil.rmtree(self.was, ignore_errors=True)
             shutil.copytree(self.folder / "state", self.was)
             done, _ = self.start("a")
-            if "cut=1" in done.stdout:
+            new, _ = self.start("c")
+            (self.folder / "state" / "c.db").unlink()
+            if "cut=1" in done.stdout and "restored=1" in new.stdout:
                 return
 
     def test_each_call_may_fail(self):
         self.make()
         hits = {}
-        for host in "ab":
+        for host in "abc":  # c has no file
             for call, error in (("write", KILL), ("sync", KILL), ("write", ENOSPC),
                                 ("write", HALF), ("write", EIO), ("sync", EIO)):
                 n = 1

@@ -1,4 +1,4 @@
-"""Power cuts of two hosts with a replicated file: of a standby while it applies turns, of a start while it cuts the write-ahead log, and of an active. The next start has
+"""Power cuts of two hosts with a replicated file: of a standby while it applies turns or restores a snapshot, of a start while it cuts the write-ahead log, and of an active. The next start has
 each turn of the log, and nothing else.
 
 The test prints its seed. GRAPNEL_POWER_SEED repeats one; GRAPNEL_POWER_STANDBY_CUTS sets how often."""
@@ -49,22 +49,33 @@ class Standby(unittest.TestCase):
         self.assertIn(child.returncode, (0, -9), error)
         return out
 
+    def wipe(self, host):
+        self.disk.catch_up()
+        for path in (self.folder / "state").glob(f"{host}.*"):
+            path.unlink()
+        self.disk.forget()
+
     def test_a_start_after_a_power_cut_has_each_turn_of_the_log_and_nothing_else(self):
         print(f"\nGRAPNEL_POWER_SEED={SEED}", file=sys.stderr, flush=True)
         dice = random.Random(SEED)
-        cuts = 0
+        cuts = restored = 0
         for _ in range(CUTS):
             host = dice.choice("ab")
             out = self.start(host, dice.choice([0, 30]),
                              dice.choice([None, dice.uniform(0.01, 0.5)]), dice)
             cuts += "cut=1" in out
-            # Sometimes only the process was killed.
+            restored += "restored=1" in out
+            # Sometimes only the process was killed, sometimes the disk is another one.
             if dice.random() < 0.8:
                 self.disk.cut(dice, host + ".")
+            elif dice.random() < 0.3:
+                self.wipe(host)
         for host in "ab":
             last = self.start(host, 0, None, dice)
-        print(f"{cuts} turns were cut; {last}", file=sys.stderr)
+        print(f"{cuts} turns were cut, {restored} snapshots restored; {last}",
+              file=sys.stderr)
         self.assertGreater(cuts, 0)
+        self.assertGreater(restored, 0)
 
 
 if __name__ == "__main__":

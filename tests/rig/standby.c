@@ -6,7 +6,7 @@
 int main(int argc, char **argv)
 {
     struct host host = {0};
-    struct writer w = {.kill_pm = 4, .held_pm = 40};
+    struct writer w = {.kill_pm = 4, .held_pm = 40, .snapshot_pm = 200};
     struct applied *a;
 
     if (argc != 5)
@@ -20,8 +20,9 @@ int main(int argc, char **argv)
     a = host_start(&host, w.path);
     host_follow(&host, a, host.engine->last);
     must(host_content_is(&host, w.path, host.engine->last));
-    printf("turn=%lld kept=%d cut=%d full=%d\n", (long long)host.engine->last,
-           host.kept, host.cut, host.full);
+    printf("turn=%lld kept=%d cut=%d restored=%d full=%d\n",
+           (long long)host.engine->last, host.kept, host.cut, host.restored,
+           host.full);
     fflush(stdout);
     if (w.turns) {
         host_take_over(&host, a, &w);

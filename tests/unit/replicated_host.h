@@ -21,11 +21,12 @@ struct host {
     int full; /* how often the disk was full, and the step was repeated */
     int kept, cut,
         clean; /* starts whose last turn was in the log, or not; without a log */
+    int restored; /* starts without a file */
 };
 
 /* What SQL shows in the file is that of turn n, and the file is good. */
-static bool host_content_is(const struct host *host, const char *path,
-                            int64_t n)
+static inline bool host_content_is(const struct host *host, const char *path,
+                                   int64_t n)
 {
     struct file_view *v = file_view_open(path);
     sqlite3 *h;
@@ -51,7 +52,7 @@ static bool host_content_is(const struct host *host, const char *path,
 }
 
 /* Applies turns of the log after the position, up to this one; it is synced at random. */
-static void host_follow(struct host *host, struct applied *a, int64_t to)
+static inline void host_follow(struct host *host, struct applied *a, int64_t to)
 {
     char why[200];
     gr_rc rc;
@@ -75,8 +76,8 @@ static void host_follow(struct host *host, struct applied *a, int64_t to)
         host->full++;
 }
 
-static enum content_match host_match(struct host *host, const struct content *c,
-                                     char why[200])
+static inline enum content_match
+host_match(struct host *host, const struct content *c, char why[200])
 {
     struct memory_engine *e = host->engine;
     const struct position *from = content_from(c);
@@ -93,7 +94,7 @@ static enum content_match host_match(struct host *host, const struct content *c,
     return m;
 }
 
-static bool host_has(const char *path, const char *suffix)
+static inline bool host_has(const char *path, const char *suffix)
 {
     char name[200];
 
@@ -101,8 +102,36 @@ static bool host_has(const char *path, const char *suffix)
     return access(name, F_OK) == 0;
 }
 
+/* The newest snapshot, as far as the parts; the caller follows the log. */
+static inline struct applied *host_restore(struct host *host, const char *path)
+{
+    struct snapshot_place place = {.ops = &memory_engine_ops,
+                                   .engine = (struct engine *)host->engine,
+                                   .sealer = host->sealer,
+                                   .process = WRITER_PROCESS};
+    struct snapshot_restore *r = snapshot_restore_begin(
+        &place, host->engine->owner.at.history, path);
+    char why[ENGINE_WHY_BYTES] = "";
+    enum snapshot_step s;
+    struct applied *a;
+
+    while ((s = snapshot_restore_step(r, why)) == SNAPSHOT_MORE ||
+           s == SNAPSHOT_WAIT)
+        host->full += s == SNAPSHOT_WAIT;
+    snapshot_restore_end(r);
+    if (s == SNAPSHOT_NO_ROW)
+        return NULL;
+    if (s != SNAPSHOT_DONE)
+        fprintf(stderr, "%s\n", why);
+    must(s == SNAPSHOT_DONE);
+    host->restored++;
+    a = applied_open(path);
+    must(a);
+    return a;
+}
+
 /* The file is one that a former active or a standby has left, or there is none. */
-static struct applied *host_start(struct host *host, const char *path)
+static inline struct applied *host_start(struct host *host, const char *path)
 {
     struct content c;
     char why[200] = "";
@@ -115,6 +144,8 @@ static struct applied *host_start(struct host *host, const char *path)
     if (rc != GR_OK)
         fprintf(stderr, "%s\n", why);
     must(rc == GR_OK);
+    if (!c.exists && (a = host_restore(host, path)))
+        return a;
     if (!c.exists) {
         while (!(a = applied_create(path, &host->engine->owner.at)))
             host->full++;
@@ -139,8 +170,8 @@ static struct applied *host_start(struct host *host, const char *path)
 }
 
 /* The file belongs to a writer from now on. */
-static void host_take_over(struct host *host, struct applied *a,
-                           struct writer *w)
+static inline void host_take_over(struct host *host, struct applied *a,
+                                  struct writer *w)
 {
     struct memory_engine *e = host->engine;
 
@@ -150,7 +181,9 @@ static void host_take_over(struct host *host, struct applied *a,
     w->mine.epoch = e->owner.epoch;
     memcpy(w->mine.holder, e->owner.holder, HOLDER_BYTES);
     w->at = *applied_position(a);
-    while (applied_hand_over(a, w->mine.holder) != GR_OK)
+    while (applied_note_holder(a, w->mine.holder) != GR_OK)
+        host->full++;
+    while (applied_hand_over(a) != GR_OK)
         host->full++;
     applied_close(a);
 }

@@ -8,6 +8,7 @@
 #include "seal.h"
 #include "seeded.h"
 #include "sha256.h"
+#include "snapshot.h"
 #include "turn_pages.h"
 #include "wal_buffer.h"
 #include <signal.h>
@@ -30,6 +31,8 @@ struct writer {
     uint32_t pages; /* of the write-ahead log, as SQLite reported */
     sqlite3 *h, *held, *copier;
     struct turn_pages *turn_pages;
+    int snapshot_pm; /* so many turns in a thousand begin a snapshot */
+    struct snapshot_maker *snapshot;
 };
 
 static void w_exec(sqlite3 *h, const char *sql)
@@ -187,6 +190,42 @@ static void w_append(struct writer *w)
     w->at = after;
 }
 
+static struct snapshot_place w_place(const struct writer *w)
+{
+    return (struct snapshot_place){.ops = &memory_engine_ops,
+                                   .engine = (struct engine *)w->engine,
+                                   .sealer = w->sealer,
+                                   .process = WRITER_PROCESS};
+}
+
+/* Between two turns: the whole log is copied, and a snapshot begins. */
+static void w_begin_snapshot(struct writer *w)
+{
+    struct snapshot_place place = w_place(w);
+
+    w_exec(w->held, "ROLLBACK");
+    w_checkpoint(w, SQLITE_CHECKPOINT_RESTART);
+    w_hold(w);
+    w->snapshot = snapshot_begin(&place, w->held, &w->at, 1);
+}
+
+/* One step. true: it is done. */
+static bool w_step_snapshot(struct writer *w)
+{
+    char why[ENGINE_WHY_BYTES] = "";
+    enum snapshot_step s = snapshot_step(w->snapshot, &w->mine, &w->at, why);
+
+    if (s == SNAPSHOT_NO_ROW || s == SNAPSHOT_DAMAGED) {
+        fprintf(stderr, "%s\n", why);
+        _exit(1);
+    }
+    if (s != SNAPSHOT_DONE)
+        return false;
+    snapshot_end(w->snapshot);
+    w->snapshot = NULL;
+    return true;
+}
+
 /* As db_tidy(): a passive checkpoint at any time, a restart of the log between two turns. */
 static void w_tidy(struct writer *w)
 {
@@ -211,6 +250,10 @@ static void w_turn(struct writer *w)
         raise(SIGKILL);
     w_append(w);
     w_tidy(w);
+    if (w->snapshot)
+        w_step_snapshot(w);
+    else if (chance_pm((unsigned)w->snapshot_pm))
+        w_begin_snapshot(w);
 }
 
 /* Commits of an opening: they belong to the first turn. */
@@ -247,6 +290,7 @@ static void w_open(struct writer *w)
 
 static void w_close(struct writer *w)
 {
+    snapshot_end(w->snapshot);
     turn_pages_close(w->turn_pages);
     sqlite3_close(w->held);
     sqlite3_close(w->copier);
