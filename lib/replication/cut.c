@@ -18,6 +18,7 @@ struct found {
     struct file_view *view; /* NULL: there is no file */
     bool has_stored;
     uint32_t keep_last, keep_before;
+    uint32_t row_page;
 };
 
 GR_PRINTF(2, 3) static gr_rc refuse(char why[200], const char *fmt, ...)
@@ -102,15 +103,15 @@ static bool last_chain(const struct file_view *v, uint32_t after, uint32_t end,
 
 /* ---- do the parts belong together? ---- */
 
-/* The row of the file alone, without its log, must be of the turn before the log's first one, or of one that the checkpoint has copied. */
+/* The row of the file alone, without its log, must be of the turn before the log's first one, or of one that the checkpoint has copied. (It leaves out a page
+ * whose last image it may not copy yet, so the row may be older than other pages.) */
 static gr_rc compare_file(struct found *f, const struct turns *t,
                           const struct replicated_row *first, char why[200])
 {
     struct replicated_row file, there;
     size_t i;
 
-    file_view_row(f->view, 0, &file);
-    /* The checkpoint leaves out a page whose last image it may not copy yet, so the file alone can be a mixture, which shows anything but a wrong row. */
+    file_view_row_at(f->view, 0, f->row_page, &file);
     if (file.state == ROW_NONE && first->n > 1 && !f->has_stored)
         return refuse(why,
                       "the write-ahead log begins with turn %lld, and the file "
@@ -130,7 +131,7 @@ static gr_rc compare_file(struct found *f, const struct turns *t,
     if (file.n < first->n)
         return GR_OK;
     i = (size_t)(file.n - first->n);
-    file_view_row(f->view, t->ends[i], &there);
+    file_view_row_at(f->view, t->ends[i], f->row_page, &there);
     if (there.state != ROW_FOUND || there.n != file.n ||
         memcmp(there.chain, file.chain, CHAIN_BYTES) != 0)
         return refuse(why,
@@ -178,14 +179,12 @@ static gr_rc first_turn(struct found *f, struct turns *t,
     size_t i = 0;
 
     do
-        file_view_row(f->view, t->ends[i], first);
-    while (first->state == ROW_NONE && ++i < t->count);
+        file_view_row_at(f->view, t->ends[i], f->row_page, first);
+    while (first->state != ROW_FOUND && ++i < t->count);
+    if (i == t->count)
+        return refuse(why, "no commit of the write-ahead log has the row "
+                           "`replicated`");
     drop_first(t, i);
-    if (first->state == ROW_UNREADABLE)
-        return refuse(why,
-                      "the database cannot be read as of frame %u of its "
-                      "write-ahead log",
-                      t->ends[0]);
     return GR_OK;
 }
 
@@ -282,6 +281,7 @@ static gr_rc read_parts(struct found *f, char why[200])
         return refuse(why, "the file is a backup, which has other content than "
                            "the replicated file");
     file_view_row(f->view, frames, &row);
+    f->row_page = row.page;
     if (frames && row.state == ROW_UNREADABLE)
         return refuse(why, "the database cannot be read with its write-ahead "
                            "log");
@@ -454,7 +454,7 @@ static gr_rc check_not_copied(struct found *f, char why[200])
 {
     struct replicated_row file;
 
-    file_view_row(f->view, 0, &file);
+    file_view_row_at(f->view, 0, f->row_page, &file);
     if (file.state == ROW_FOUND && file.n == f->content.n &&
         same_history(file.history, f->content.before.history))
         return refuse(why,

@@ -2,6 +2,7 @@
 #include "file_view.h"
 #include "db_sums.h"
 #include "file_io.h"
+#include "row_page.h"
 #include "wal_file.h"
 #include <fcntl.h>
 #include <pthread.h>
@@ -461,4 +462,24 @@ void file_view_row(struct file_view *v, uint32_t frames,
     if (h)
         read_row(h, out);
     sqlite3_close(h);
+}
+
+void file_view_row_at(const struct file_view *v, uint32_t frames, uint32_t page,
+                      struct replicated_row *out)
+{
+    uint8_t *image = gr_alloc(v->page_bytes);
+    uint32_t f = frames;
+    bool there;
+
+    while (f && v->frames[f - 1].page != page)
+        f--;
+    there = f ? file_view_image(v, f, image)
+              : file_read_at(v->fd, image, v->page_bytes,
+                             ((int64_t)page - 1) * v->page_bytes) ==
+                    (int64_t)v->page_bytes;
+    *out = (struct replicated_row){.state = ROW_NONE};
+    if (there)
+        row_page_read(image, v->page_bytes, out);
+    out->page = page;
+    free(image);
 }

@@ -50,5 +50,9 @@ struct replicated_row {
 };
 void file_view_row(struct file_view *v, uint32_t frames,
                    struct replicated_row *out);
+/* The same for frames in the middle of the log (0: the file alone), when the checkpoint may have copied newer pages: SQLite could not read such a mixture, so only
+ * the row's page is looked at. `page`: of file_view_row() with all frames. ROW_UNREADABLE: it is a page of something else. */
+void file_view_row_at(const struct file_view *v, uint32_t frames, uint32_t page,
+                      struct replicated_row *out);
 
 #endif
