@@ -3,10 +3,11 @@
 
 const LONGEST_MS = 3000; // a list of choices swallows the release
 
-let down = null; // until the release: {promise, resolve}
+let down = null; // until the release: {promise, resolve, ends}
 
+// The next press may come before the release of the one before has been told.
 function press() {
-  if (down) return;
+  if (down && !down.ends) return;
   down = {};
   down.promise = new Promise((done) => {
     down.resolve = done;
@@ -18,6 +19,7 @@ function press() {
 // The click comes before what a timer calls.
 function release() {
   const was = down;
+  if (was) was.ends = true;
   setTimeout(() => {
     if (down === was) down = null;
     was?.resolve();
@@ -30,4 +32,6 @@ for (const end of ["pointerup", "pointercancel", "dragend"]) addEventListener(en
 addEventListener("blur", release);
 
 // Resolves when no button is down.
-export const released = () => down?.promise;
+export async function released() {
+  while (down) await down.promise;
+}

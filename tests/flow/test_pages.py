@@ -453,6 +453,25 @@ class InABrowser(PagesTest):
         tab.click("dialog button", "Abandon")
         tab.sees("It is abandoned.")
 
+    def test_a_press_right_after_a_click_counts_as_one(self):
+        self.pipeline()
+        tab = self.signed_in("/")
+        pending = tab.js("""(async () => {
+            const url = performance.getEntriesByType("resource").find((e) => e.name.includes("pointer")).name;
+            const { released } = await import(url);
+            const say = (what) => document.body.dispatchEvent(new PointerEvent(what, { bubbles: true }));
+            let told = false;
+            say("pointerdown"); say("pointerup");
+            const waits = released().then(() => { told = true; });
+            say("pointerdown");
+            await new Promise((done) => setTimeout(done, 50));
+            const before = told;
+            say("pointerup");
+            await waits;
+            return before;
+        })()""")
+        self.assertIs(pending, False)
+
     def test_acts_on_endpoints(self):
         rig = self.pipeline()
         tab = self.signed_in("/endpoints/crm")
