@@ -96,10 +96,11 @@ host_match(struct host *host, const struct content *c, char why[200])
 
 static inline bool host_has(const char *path, const char *suffix)
 {
-    char name[200];
+    char *name = gr_printf("%s%s", path, suffix);
+    bool has = access(name, F_OK) == 0;
 
-    snprintf(name, sizeof name, "%s%s", path, suffix);
-    return access(name, F_OK) == 0;
+    free(name);
+    return has;
 }
 
 /* The newest snapshot, as far as the parts; the caller follows the log. */

@@ -320,12 +320,11 @@ static void a_position_is_never_a_mixture(void **state)
                            second = {.at = {.n = 42, .chain = {2}},
                                      .active = true},
                            got;
-    char *path = path_on('a'), name[110];
+    char *path = path_on('a'), *name = gr_printf("%s-position", path);
     struct stat st;
     int fd, newest = 0, before = 0;
 
     (void)state;
-    snprintf(name, sizeof name, "%s-position", path);
     assert_false(position_file_read(path, &got));
     assert_int_equal(position_file_write(path, &first), GR_OK);
     assert_true(position_file_read(path, &got));
@@ -364,6 +363,7 @@ static void a_position_is_never_a_mixture(void **state)
     close(fd);
     assert_int_equal(position_file_write(path, &second), GR_OK);
     assert_true(position_file_read(path, &got));
+    free(name);
 }
 
 static void a_turn_that_does_not_follow_changes_nothing(void **state)
