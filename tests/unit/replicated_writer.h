@@ -55,8 +55,7 @@ static void w_maybe_die(const struct writer *w)
 static void content_of(sqlite3 *h, uint8_t out[32])
 {
     static const char *const all[] = {
-        "SELECT quote(type), quote(name), quote(sql) FROM sqlite_schema "
-        "ORDER BY 1, 2, 3",
+        "SELECT type, quote(name), quote(sql) FROM sqlite_schema ORDER BY 1, 2",
         "SELECT id, quote(v), quote(w) FROM t ORDER BY id",
         "SELECT quote(history), n, quote(chain) FROM replicated"};
     uint8_t sum[32] = {0};
