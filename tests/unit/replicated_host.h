@@ -94,6 +94,21 @@ host_match(struct host *host, const struct content *c, char why[200])
     return m;
 }
 
+__attribute__((format(printf, 1, 2))) static inline void sh(const char *format,
+                                                            ...)
+{
+    char command[600];
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(command, sizeof command, format, ap);
+    va_end(ap);
+    if (system(command) != 0) {
+        fprintf(stderr, "failed: %s\n", command);
+        abort();
+    }
+}
+
 static inline bool host_has(const char *path, const char *suffix)
 {
     char *name = gr_printf("%s%s", path, suffix);

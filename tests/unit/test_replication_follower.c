@@ -17,17 +17,6 @@ static char dir[64];
 static struct host host;
 static uint8_t starts; /* each has another holder */
 
-__attribute__((format(printf, 1, 2))) static void sh(const char *format, ...)
-{
-    char command[600];
-    va_list ap;
-
-    va_start(ap, format);
-    vsnprintf(command, sizeof command, format, ap);
-    va_end(ap);
-    assert_int_equal(system(command), 0);
-}
-
 static int setup(void **state)
 {
     (void)state;

@@ -11,17 +11,6 @@ static char dir[64], source[100], target[100];
 static struct host host;
 static struct writer w;
 
-__attribute__((format(printf, 1, 2))) static void sh(const char *format, ...)
-{
-    char command[600];
-    va_list ap;
-
-    va_start(ap, format);
-    vsnprintf(command, sizeof command, format, ap);
-    va_end(ap);
-    assert_int_equal(system(command), 0);
-}
-
 static void write_turns(int count)
 {
     for (int i = 0; i < count; i++)
