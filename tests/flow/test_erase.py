@@ -10,6 +10,7 @@ import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from erasure import Erasure
 from rig import RigTest, main, sign_plane, wait_for
 
 TOKEN = "an-admin-token-of-the-file"
@@ -19,7 +20,7 @@ MARK = "mark3r"
 PRODUCER = "a-token-of-the-ledger-1"
 
 
-class Erase(RigTest):
+class Erase(Erasure, RigTest):
     def call(self, rig, method, path, body=None):
         """(status, document) of one request to the API."""
         c = http.client.HTTPConnection("127.0.0.1", rig.console_port, timeout=30)
@@ -95,17 +96,6 @@ class Erase(RigTest):
         status, job = self.call(rig, "DELETE", "/workspaces/mk-w%C3%B6rkspace%2F7")
         self.assertEqual(status, 200, job)
         return job
-
-    def job(self, rig, job):
-        with contextlib.suppress(Exception):
-            return rig.ask("sequencer", "job", id=job["id"])
-        return {"state": "away"}
-
-    def ended(self, rig, job):
-        end = wait_for(lambda: (j := self.job(rig, job))["state"] in ("done", "failed") and j,
-                       timeout=30, what="the erasure to end")
-        self.assertEqual(end["state"], "done", end)
-        return end
 
     PHASES = ["away", None, "refuse", "handed", "drop", "events", "sent", "rest", "own", "scrub",
               "end"]

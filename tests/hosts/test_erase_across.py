@@ -1,6 +1,5 @@
 """Erasure of a workspace reaches the processes on other hosts: nothing of it is left there either."""
 
-import contextlib
 import json
 import pathlib
 import shutil
@@ -8,12 +7,13 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from hosts import HostsTest
+from erasure import Erasure  # hosts has put the folder on the path
 from rig import main, sign_plane, wait_for
 
 NAME, MARK = "acme-erased", "mark3r-of-acme"
 
 
-class EraseAcross(HostsTest):
+class EraseAcross(Erasure, HostsTest):
     def start(self, console=True):
         """Host b has ingress-2, which accepts the events, and deliverer-2, which delivers them."""
         rig = self.cluster(far=("deliverer-2", "ingress-2"), deliverers=0, console=console)
@@ -48,17 +48,6 @@ class EraseAcross(HostsTest):
         done = rig.cli_text("workspaces", "erase", NAME, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
-
-    def job(self, rig, job):
-        with contextlib.suppress(Exception):
-            return rig.ask("sequencer", "job", id=job["id"])
-        return {"state": "away"}
-
-    def ended(self, rig, job):
-        end = wait_for(lambda: (j := self.job(rig, job))["state"] in ("done", "failed") and j,
-                       timeout=60, what="the erasure to end")
-        self.assertEqual(end["state"], "done", end)
-        return end
 
     def test_nothing_is_left_on_the_other_host_and_its_ingress_refuses_the_workspace(self):
         rig = self.start()
