@@ -4,6 +4,7 @@
 #include "bounds.h"
 #include "clock.h"
 #include "cluster_key.h"
+#include "config.h"
 #include "grant.h"
 #include "log.h"
 #include "strangers.h"
@@ -155,17 +156,13 @@ static void take_peers(struct cluster *c, const struct settings *s)
     know_peers(c);
 }
 
-/* The system's name of this host may be longer, with its domain. */
 static bool is_this_host(const struct settings *s, const char *host)
 {
-    char name[HOST_NAME_MAX + 1] = "";
+    char name[HOST_NAME_SIZE];
 
-    if (s->cluster.host)
-        return strcmp(s->cluster.host, host) == 0;
-    if (gethostname(name, sizeof name - 1) != 0)
-        return false;
-    name[strcspn(name, ".")] = 0;
-    return strcasecmp(name, host) == 0;
+    settings_host(s, name);
+    return s->cluster.host ? strcmp(name, host) == 0
+                           : *name && strcasecmp(name, host) == 0;
 }
 
 /* *others: `peers` has this name, but on other hosts. */

@@ -113,6 +113,9 @@ static const struct conf_key root_keys_all[] = {
             "the record of every change, and its hash chain",
             .flags = CONF_OPTIONAL),
     SECTION("cluster", &settings_cluster_section, "processes on several hosts"),
+    SECTION("replicate", &settings_replicate_section,
+            "copies of the databases on other hosts, one of which takes over "
+            "when a host is lost"),
     SECTION("telemetry", &settings_telemetry_section,
             "the export of traces and metrics to OpenTelemetry"),
     SECTION("tenants", &settings_tenants_section,
@@ -158,6 +161,7 @@ static const struct conf_section included_section = {
             {"console", MAIN_ONLY},
             {"audit", MAIN_ONLY},
             {"cluster", MAIN_ONLY},
+            {"replicate", MAIN_ONLY},
             {"include", MAIN_ONLY},
             {0},
         },
@@ -442,6 +446,10 @@ static const struct {
     {"cluster.host", NULL},
     {"audit.key", NULL},
     {"audit.old_keys", NULL},
+    {"replicate.database", NULL},
+    {"replicate.key", NULL},
+    {"replicate.takeover_after", NULL},
+    {"replicate.accept_weak_durability", NULL},
     {"ingress.listen", "ingress"},
     {"ingress.max_connections", "ingress"},
 };
@@ -521,6 +529,10 @@ void settings_keep_start_values(struct settings *running,
     swap_text(&running->cluster.host, &fresh->cluster.host);
     swap_text(&running->audit.key, &fresh->audit.key);
     swap_list(&running->audit.old_keys, &fresh->audit.old_keys);
+    swap_text(&running->replicate.database, &fresh->replicate.database);
+    swap_text(&running->replicate.key, &fresh->replicate.key);
+    fresh->replicate.takeover_after_ms = running->replicate.takeover_after_ms;
+    fresh->replicate.accept_weak = running->replicate.accept_weak;
     swap_text(&running->ingress.host, &fresh->ingress.host);
     fresh->ingress.port = running->ingress.port;
     fresh->ingress.max_connections = running->ingress.max_connections;

@@ -38,6 +38,8 @@ void settings_compare(const struct settings *running,
 void settings_keep_start_values(struct settings *running,
                                 struct settings *fresh);
 
+/* The name of this host, without its domain: `cluster.host`, or the system's; "": it has none. */
+void settings_host(const struct settings *s, char out[HOST_NAME_SIZE]);
 /* What is wrong with the name of a process of `cluster.peers`: a static sentence, or NULL. */
 const char *settings_wrong_peer_name(const char *text);
 

@@ -218,6 +218,7 @@ void settings_check_across(struct conf *c, const struct settings *s,
                 "notifier");
     check_alerts(c, s);
     settings_check_cluster(c, s);
+    settings_check_replicate(c, s);
     for (size_t i = 0; i < s->endpoint_count; i++)
         check_source_names(c, s, &s->endpoints[i].sources, true);
     for (size_t i = 0; i < s->route_count; i++) {

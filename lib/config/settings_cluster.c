@@ -3,8 +3,10 @@
 #include "bounds.h"
 #include "config.h"
 #include "settings_types.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { KEY_DIGITS = 64 }; /* of a public key */
 
@@ -102,6 +104,18 @@ const struct conf_section settings_cluster_section = {
             "the list is refused.",
     .keys = cluster_keys,
 };
+
+void settings_host(const struct settings *s, char out[HOST_NAME_SIZE])
+{
+    out[0] = 0;
+    if (s->cluster.host)
+        snprintf(out, HOST_NAME_SIZE, "%s", s->cluster.host);
+    else if (gethostname(out, HOST_NAME_SIZE - 1) != 0)
+        out[0] = 0;
+    out[HOST_NAME_SIZE - 1] = 0;
+    if (!s->cluster.host)
+        out[strcspn(out, ".")] = 0;
+}
 
 /* Each process has three ports: the inbox, the priority inbox and the control socket. */
 static bool overlap(const char *a, const char *b)

@@ -145,6 +145,10 @@ extern const struct conf_section settings_cluster_section;
 /* Addresses and keys that two peers have. */
 void settings_check_cluster(struct conf *c, const struct settings *s);
 
+/* settings_replicate.c */
+extern const struct conf_section settings_replicate_section;
+void settings_check_replicate(struct conf *c, const struct settings *s);
+
 /* settings_policies.c */
 extern const struct conf_section settings_policy_section;
 extern const char *const settings_backoff_words[]; /* enum backoff_kind */

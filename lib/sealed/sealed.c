@@ -25,7 +25,7 @@ struct key_ring {
 
 /* ---- keys ---- */
 
-static bool read_key(const char *text, uint8_t out[SEALED_KEY_BYTES])
+bool sealed_key_read(const char *text, uint8_t out[SEALED_KEY_BYTES])
 {
     return encoding_base64((struct bytes){text, strlen(text)}, out,
                            SEALED_KEY_BYTES) == SEALED_KEY_BYTES;
@@ -34,7 +34,7 @@ static bool read_key(const char *text, uint8_t out[SEALED_KEY_BYTES])
 bool sealed_key_valid(const char *text)
 {
     uint8_t key[SEALED_KEY_BYTES];
-    bool good = read_key(text, key);
+    bool good = sealed_key_read(text, key);
 
     explicit_bzero(key, sizeof key);
     return good;
@@ -65,7 +65,7 @@ struct key_ring *key_ring_new(const struct string_list *keys)
     for (; r->count < keys->count; r->count++) {
         struct key *k = &r->keys[r->count];
 
-        if (!read_key(keys->items[r->count], k->bytes))
+        if (!sealed_key_read(keys->items[r->count], k->bytes))
             die(EXIT_CONFIG, "secrets_key is not base64 of 32 bytes");
         name_key(k);
     }

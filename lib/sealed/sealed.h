@@ -19,6 +19,9 @@ enum {
 
 /* Whether the text is base64 of exactly 32 bytes. */
 bool sealed_key_valid(const char *text);
+/* The same; the caller wipes `out`, which has the bytes if it is true. */
+GR_MUST_CHECK bool sealed_key_read(const char *text,
+                                   uint8_t out[SEALED_KEY_BYTES]);
 
 struct key_ring;
 

@@ -273,6 +273,9 @@ enum relay_kind { RELAY_POSTGRES, RELAY_SQLITE, RELAY_MARIADB };
 enum relay_kind relay_kind(const struct relay *r);
 
 /* A process that others reach over the network. */
+/* The name of a host, with a 0. */
+enum { HOST_NAME_SIZE = 65 };
+
 struct cluster_peer {
     char *name;
     char *host;    /* of a name with several instances: which one; else NULL */
@@ -410,6 +413,12 @@ struct settings {
         struct cluster_peer *peers; /* none: all are on one host */
         size_t peer_count;
     } cluster;
+    struct {            /* copies of the stores on other hosts */
+        char *database; /* libpq; NULL: off */
+        char *key;      /* base64 of 32 bytes */
+        int64_t takeover_after_ms;
+        bool accept_weak; /* durability of the engine */
+    } replicate;
     struct alert_rule *alerts; /* the built-in ones too */
     size_t alert_count;
     struct notifier *notifiers;

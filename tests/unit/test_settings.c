@@ -626,6 +626,7 @@ static void errors_of_an_included_file_name_it(void **state)
 #define URL(url)       ENDPOINT("url: '" url "'")
 #define REACH(more)    ENDPOINT("url: 'http://a', " more)
 #define RELAY(x)       "outbox: [{name: a, database: " x "}]"
+#define BASE64_OF_32   "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 #define PEERS(text)    "cluster: {peers: [{" text "}]}"
 #define KEY_A          "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define KEY_B          "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -1002,6 +1003,16 @@ static const struct {
     {PEERS("name: sequencer, address: 'h:1', key: [" KEY_A ", " KEY_B ", " KEY_B
            "]"),
      "two are enough"},
+    {"replicate: {database: service=grapnel}", "replicate needs a `key`"},
+    {"replicate: {key: " BASE64_OF_32 "}", "replicate needs a `database`"},
+    {"replicate: {database: '', key: " BASE64_OF_32 "}", "must not be empty"},
+    {"replicate: {database: 'host=a password=b', key: " BASE64_OF_32 "}",
+     "has a password in it"},
+    {"replicate: {database: 'postgresql://a:b@c/d', key: " BASE64_OF_32 "}",
+     "has a password in it"},
+    {"replicate: {database: 'host=a', key: c2hvcnQ=}",
+     "must be base64 of exactly 32 bytes"},
+    {"replicate: {takeover_after: 1s}", "takeover_after"},
     {"endpoint: []", "unknown key (did you mean endpoints?)"},
     {"run_dir: /123456789/123456789/123456789/123456789/123456789/123456789/"
      "123456789/123456789x",
@@ -1023,6 +1034,8 @@ static void possible_settings_are_accepted(void **state)
               "[" KEY_B "]"),
         PEERS("name: dlqd, host: a, address: 'h:1', key: " KEY_A
               "}, {name: dlqd, host: b, address: 'i:1', key: " KEY_B),
+        "replicate: {database: 'postgresql://u@a:1,b:2/d', takeover_after: 3s, "
+        "key: " BASE64_OF_32 "}",
         URL("https://a.example.com:8443/x?y=%20z&t=1@2"),
         URL("HTTP://[::1]:80"),
         URL("http://a_b.example?x"),
