@@ -103,6 +103,7 @@ int main(int argc, char **argv)
         .process = "dlqd",
         .default_name = "dlqd",
         .summary = "keeps dead letters and sends them again on request",
+        .replicated = true,
         .schema = &dlqd_schema,
         .links = &links,
         .commands = commands,

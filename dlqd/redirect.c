@@ -26,7 +26,7 @@ bool redirect_dead_letter(struct dlqd *d, const char *id, const char *to,
         dead_letter_fini(&l);
         return false;
     }
-    if (may && content_damaged(d, &l, why)) {
+    if (may && letter_damaged(d, &l, why)) {
         dead_letter_fini(&l);
         return false;
     }
@@ -96,7 +96,7 @@ bool redirect_load(struct dlqd *d, int64_t ref, struct buf *out)
     if (!store_redirect(&d->store, ref, &row) ||
         !store_find_n(&d->store, row.dead_letter, &l))
         return false;
-    found = content_read(d, &l, &headers, &body);
+    found = letter_content(d, &l, &headers, &body);
     if (found) {
         put(out, &l, &row, headers, body);
         store_content_done(&d->store);

@@ -11,8 +11,8 @@
 
 enum { REQUEUE_MAX = 128 }; /* sent again in one turn */
 
-bool content_read(struct dlqd *d, const struct dead_letter *l,
-                  struct bytes *headers, struct bytes *body)
+bool letter_content(struct dlqd *d, const struct dead_letter *l,
+                    struct bytes *headers, struct bytes *body)
 {
     if (!store_content(&d->store, l->n, headers, body))
         return false;
@@ -23,7 +23,7 @@ bool content_read(struct dlqd *d, const struct dead_letter *l,
     return false;
 }
 
-bool content_damaged(struct dlqd *d, const struct dead_letter *l, char why[200])
+bool letter_damaged(struct dlqd *d, const struct dead_letter *l, char why[200])
 {
     struct bytes headers, body;
     bool found = store_content(&d->store, l->n, &headers, &body);
@@ -50,7 +50,7 @@ bool requeue_dead_letter(struct dlqd *d, const char *id, const char *who,
     bool have = store_find(&d->store, wire_text(id), &l), may;
 
     may = dead_letter_may_retry(have ? &l : NULL, why) &&
-          !content_damaged(d, &l, why);
+          !letter_damaged(d, &l, why);
     if (may) {
         char *what = gr_printf("by %s", who ? who : "an operator");
 
@@ -109,7 +109,7 @@ bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
         !store_requeue_get(&d->store, ref, &dead_letter, &generation) ||
         !store_find_n(&d->store, dead_letter, &l))
         return false;
-    found = content_read(d, &l, &headers, &body);
+    found = letter_content(d, &l, &headers, &body);
     if (found) {
         put_requeued(out, &l, generation, headers, body);
         store_content_done(&d->store);

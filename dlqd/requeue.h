@@ -11,12 +11,11 @@ bool requeue_dead_letter(struct dlqd *d, const char *id, const char *who,
 
 /* The stored headers and body of a dead letter, valid until store_content_done(). false: they are
  * missing or damaged. */
-bool content_read(struct dlqd *d, const struct dead_letter *l,
-                  struct bytes *headers, struct bytes *body);
+bool letter_content(struct dlqd *d, const struct dead_letter *l,
+                    struct bytes *headers, struct bytes *body);
 /* Whether the stored event, here or where it came from, differs from what was accepted: then it
  * must not be sent to any endpoint. `why` says so. */
-bool content_damaged(struct dlqd *d, const struct dead_letter *l,
-                     char why[200]);
+bool letter_damaged(struct dlqd *d, const struct dead_letter *l, char why[200]);
 
 /* Callbacks of links.h for the log of this process: requeues, decisions and redirects. */
 bool requeue_load(void *self, const char *peer, uint64_t n, int kind,

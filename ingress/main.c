@@ -90,6 +90,7 @@ static const struct daemon_plan plan = {
     .process = "ingress",
     .default_name = "ingress",
     .summary = "receives webhooks over HTTP and stores them",
+    .replicated = true,
     .schema = &ingress_schema,
     .links = &links_ops,
     .commands = commands,

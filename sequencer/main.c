@@ -428,6 +428,7 @@ int main(int argc, char **argv)
         .default_name = "sequencer",
         .summary = "numbers each workspace's events, routes them, and keeps "
                    "the state of every delivery",
+        .replicated = true,
         .schema = &sequencer_schema,
         .links = &links,
         .priority_inbox = true,

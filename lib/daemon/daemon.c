@@ -11,6 +11,7 @@
 #include "json_text.h"
 #include "log.h"
 #include "manager.h"
+#include "replica.h"
 #include "unknown_version.h"
 #include "wire.h"
 #include <czmq.h>
@@ -26,6 +27,7 @@
 enum {
     ERRORS_MAX_BYTES = 1024 * 1024,
     ERRORS_LOGGED = 100,
+    LOCK_TEXT_BYTES = 400,
     FRAMES_PER_TURN = 256,
     RANDOM_AT_ONCE = 128,
     OPEN_MAX_MS =
@@ -97,11 +99,14 @@ static void make_folder(const char *path, const char *key)
 }
 
 /* Held until the process ends, however it ends: a second instance would take over the
- * sockets of this one without an error. */
-static void take_lock(const char *state_dir, const char *name)
+ * sockets of this one without an error. `text`: what the start before this one wrote there. */
+static int take_lock(const char *state_dir, const char *name,
+                     char text[LOCK_TEXT_BYTES])
 {
     char *path = gr_printf("%s/%s.lock", state_dir, name);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    bool locked;
+    ssize_t n;
 
     if (fd < 0 && errno == ELOOP)
         die(EXIT_CONFIG,
@@ -109,20 +114,20 @@ static void take_lock(const char *state_dir, const char *name)
             path);
     if (fd < 0)
         die(EXIT_STORAGE, "%s: %s", path, strerror(errno));
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        char pid[24] = "";
-        ssize_t n = read(fd, pid, sizeof pid - 1);
-
-        pid[n > 0 ? n : 0] = 0;
-        pid[strcspn(pid, "\n")] = 0;
+    locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    n = pread(fd, text, LOCK_TEXT_BYTES - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    if (!locked) {
+        text[strcspn(text, "\n")] = 0;
         die(EXIT_UNAVAILABLE,
             "another %s is running (process %s holds %s): stop it, or start "
             "this one with another --name",
-            name, pid, path);
+            name, text, path);
     }
     if (ftruncate(fd, 0) != 0 || dprintf(fd, "%d\n", (int)getpid()) < 0)
         log_warn(NULL, "the lock could not be written", LS("file", path));
     free(path);
+    return fd;
 }
 
 /* An interrupted restore: some databases are present ones, some from the backup, some missing. */
@@ -177,6 +182,8 @@ static json_t *on_status(void *self, json_t *args, char why[200])
                     "metrics", metrics_json(d->metrics), "rates",
                     metrics_rates_json(d->metrics, d->loop.mono_ms), "series",
                     metrics_series_json(d->metrics));
+    if (out && d->replica)
+        json_object_set_new(out, "replication", replica_json(d->replica));
     if (out && d->plan->status)
         d->plan->status(d->plan->self, out);
     return out;
@@ -248,11 +255,13 @@ static bool take_over(struct daemon *d, struct fresh *f)
         return false;
     }
     settings_keep_start_values(old, f->settings);
-    cluster_reload(d->cluster, f->settings);
-    mailbox_rejoin(d->mailbox);
-    control_rejoin(d->control);
-    if (d->plan->reload)
-        d->plan->reload(d->plan->self, f->settings);
+    if (d->db) { /* not a standby */
+        cluster_reload(d->cluster, f->settings);
+        mailbox_rejoin(d->mailbox);
+        control_rejoin(d->control);
+        if (d->plan->reload)
+            d->plan->reload(d->plan->self, f->settings);
+    }
     d->settings = f->settings;
     f->settings = NULL;
     settings_free(old);
@@ -619,9 +628,8 @@ static void warn_slow_open(void *path)
     manager_starting("opening the database");
 }
 
-static void open_db(struct daemon *d)
+static void open_db(struct daemon *d, char *path)
 {
-    char *path = gr_printf("%s/%s.db", d->settings->state_dir, d->name);
     struct fallback *fallback = fallback_open(warn_slow_open, path, OPEN_MAX_MS,
                                               MANAGER_EXTEND_EVERY_MS);
 
@@ -629,6 +637,59 @@ static void open_db(struct daemon *d)
     d->db = db_open(path, d->plan->schema);
     fallback_end(fallback);
     fallback_close(fallback);
+}
+
+/* Of a standby: it serves nobody, so only its log and its own configuration change. A configuration with errors would end the start when it takes over,
+ * so the old one is kept. */
+static void reload_standby(void *self)
+{
+    struct daemon *d = self;
+    struct fresh f;
+
+    manager_reloading();
+    fresh_read(&f, d);
+    take_over(d, &f);
+    fresh_fini(&f);
+    manager_ready();
+}
+
+/* A standby may have waited for months. */
+static void read_configuration_again(struct daemon *d)
+{
+    struct fresh f;
+
+    fresh_read(&f, d);
+    if (f.changed.count || f.restart.count || !f.settings)
+        take_over(d, &f);
+    fresh_fini(&f);
+}
+
+/* With `replicate` it returns when this process owns the store, which may be never. */
+static void open_store(struct daemon *d, int lock_fd, const char *lock_text)
+{
+    char *path = gr_printf("%s/%s.db", d->settings->state_dir, d->name);
+
+    if (d->plan->replicated && replica_wanted(d->settings, d->name, path)) {
+        const struct replica_start start = {.settings = d->settings,
+                                            .name = d->name,
+                                            .db_path = path,
+                                            .lock_fd = lock_fd,
+                                            .lock_text = lock_text,
+                                            .signal_fd = d->loop.signal_fd,
+                                            .schema = d->plan->schema->count,
+                                            .reload = reload_standby,
+                                            .self = d};
+        struct db_replication turns;
+
+        d->replica = replica_become_owner(&start);
+        d->loop.replicator = replica_replicator(d->replica);
+        read_configuration_again(d);
+        open_db(d, path);
+        turns = replicator_turns(d->loop.replicator);
+        db_replicate(d->db, &turns);
+    } else {
+        open_db(d, path);
+    }
     free(path);
 }
 
@@ -703,6 +764,8 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
                   char **argv)
 {
     struct daemon_options o = daemon_options_read(plan, argc, argv);
+    char lock_text[LOCK_TEXT_BYTES];
+    int lock_fd;
 
     *d = (struct daemon){.plan = plan};
     loop_prepare(&d->loop); /* a SIGHUP from here on is kept */
@@ -725,12 +788,12 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     manager_open();
     make_folder(d->settings->state_dir, "state_dir");
     make_folder(d->settings->run_dir, "run_dir");
-    take_lock(d->settings->state_dir, d->name);
+    lock_fd = take_lock(d->settings->state_dir, d->name, lock_text);
     refuse_unfinished_restore(d->settings->state_dir);
+    open_store(d, lock_fd, lock_text);
     d->epoch = random_id();
     d->started_ms = now_ms();
     d->commit_us = -1;
-    open_db(d);
     retention_open(&d->retention, d->db, d->started_ms);
     d->cluster = cluster_open(d->settings, d->name);
     d->mailbox = mailbox_open(d->settings->run_dir, d->name);
@@ -800,6 +863,7 @@ int daemon_run(struct daemon *d)
     loop_run(&d->loop);
     if (d->plan->close)
         d->plan->close(d->plan->self);
+    replica_release(d->replica, d->heir);
     metrics_close(d->metrics);
     daemon_verify_close(d);
     control_close(d->control);
@@ -812,9 +876,10 @@ int daemon_run(struct daemon *d)
     cluster_close(d->cluster);
     take_sockets_away(d);
     db_close(d->db);
+    replica_close(d->replica);
     settings_free(d->settings);
     free(d->config_path);
     log_info(NULL, "stopped");
     manager_close();
-    return 0;
+    return d->heir ? EXIT_FENCED : 0;
 }

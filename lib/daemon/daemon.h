@@ -24,6 +24,8 @@
 #include "retention.h"
 #include "settings.h"
 
+struct replica;
+
 struct daemon_plan {
     const char *process; /* "ingress": the default name and what --help says */
     const char *default_name; /* "deliverer-1" */
@@ -32,6 +34,8 @@ struct daemon_plan {
     const struct links_ops *links;
     bool
         asks_hosts; /* a console: it asks the processes of other hosts, which do not send to it */
+    bool
+        replicated; /* `replicate` of the configuration holds for its database */
     bool priority_inbox; /* bind one (mailbox.h); links->urgent says for whom */
     const struct control_command *commands; /* beside the common ones */
     const struct job_kind *jobs;            /* NULL: it has none (jobs.h) */
@@ -88,6 +92,9 @@ struct daemon {
     char name[NAME_MAX_BYTES + 1];
     char *config_path;
     struct db *db;
+    struct replica *replica; /* NULL: the database is not replicated */
+    char *
+        heir; /* the host that gets it; the process stops to hand it over. NULL: it does not */
     struct cluster *cluster; /* NULL: all peers are on this host */
     struct mailbox *mailbox;
     struct links *links;

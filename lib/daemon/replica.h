@@ -1,0 +1,48 @@
+/* replica: how a process whose database is replicated starts and ends. Source: docs/decisions/0126.
+ *
+ * Every start is that of a standby: it follows the engine's log, binds no socket, and answers nobody. When it owns the store, the start goes on as that of
+ * any process, with a replicator beside the loop. A crash at any moment leaves a file that the next start follows from. */
+#ifndef DAEMON_REPLICA_H
+#define DAEMON_REPLICA_H
+
+#include "replicator.h"
+#include "settings.h"
+#include <jansson.h>
+
+struct replica;
+
+struct replica_start {
+    const struct settings
+        *settings;    /* with `replicate`; read during the start only */
+    const char *name; /* of the process */
+    const char *db_path;
+    int lock_fd;           /* of NAME.lock, which this process holds */
+    const char *lock_text; /* what the start before this one wrote there */
+    int signal_fd;         /* of loop.h */
+    int schema;            /* the newest version that this program knows */
+    /* On SIGHUP: log files are opened again, and the configuration is checked. */
+    void (*reload)(void *self);
+    void *self;
+};
+
+/* Whether the database of this process is or should be replicated, and the file agrees. Exits with 78 if the file was replicated and the
+ * configuration does not say so, or the other way round: going on would lose or hide rows. */
+bool replica_wanted(const struct settings *settings, const char *name,
+                    const char *db_path);
+
+/* Returns when this process owns the store. Exits with 0 at SIGTERM, with 74 if the log contradicts the file, with 78 if a setting of the engine can lose
+ * what it has acknowledged. While the engine cannot be reached it waits. The caller then calls db_open(), db_replicate() with replicator_turns(), and
+ * the loop asks replica_replicator(). */
+struct replica *replica_become_owner(const struct replica_start *s);
+struct replicator *replica_replicator(struct replica *r);
+const char *replica_host(const struct replica *r);
+
+/* Gives the store away and ends the replicator. No turn is open, and nothing is sent any more. `heir`: the host that takes over at once; NULL: any.
+ * NULL for `r` is allowed. */
+void replica_release(struct replica *r, const char *heir);
+void replica_close(struct replica *r); /* NULL is allowed */
+
+/* For `status`. */
+json_t *replica_json(struct replica *r);
+
+#endif
