@@ -7,10 +7,15 @@
 #ifndef REPLICATION_ENGINE_H
 #define REPLICATION_ENGINE_H
 
+#include "bounds.h"
 #include "seal.h"
 #include "turn.h"
 
-enum { HOLDER_BYTES = 16, ENGINE_WHY_BYTES = 500 };
+enum {
+    HOLDER_BYTES = 16,
+    ENGINE_WHY_BYTES = 500,
+    ENGINE_HOST_BYTES = 256, /* the name of a host, with its NUL */
+};
 
 enum engine_result {
     ENGINE_DONE,    /* exactly one row, and acknowledged */
@@ -25,6 +30,11 @@ struct owner {
     int64_t epoch, beat, claim;
     uint8_t holder[HOLDER_BYTES]; /* zeros: released */
     int schema;
+    char host
+        [ENGINE_HOST_BYTES]; /* of the last holder, for people; "": there was none */
+    /* Released for this host: others wait for takeover_after, as if it were the owner. "": any may take over at once. */
+    char heir[ENGINE_HOST_BYTES];
+    bool for_another; /* heir is another host than that of engine_settings */
 };
 
 /* What the active's statements compare. */
@@ -40,6 +50,26 @@ struct node {
     const char *why; /* not ready: what is missing, in one sentence; else "" */
 };
 
+/* The row of a host, for people and for a handover: a read proves nothing. */
+struct engine_node {
+    char host[ENGINE_HOST_BYTES];
+    int64_t n;                  /* the last turn that it has */
+    bool ready;                 /* may take over */
+    char why[ENGINE_WHY_BYTES]; /* not ready: what is missing */
+    int64_t seen_ms; /* how long ago it wrote its row, by the engine's clock */
+};
+
+/* What the engine has of a process, for people. */
+struct engine_store {
+    char process[NAME_MAX_BYTES + 1];
+    struct owner owner;
+    int64_t snapshot_n; /* of the newest whole snapshot; -1: there is none */
+    int64_t
+        log_bytes; /* of all turns after that snapshot, as they are stored */
+    const struct engine_node *nodes; /* all of its hosts, by name */
+    size_t node_count;
+};
+
 struct log_row { /* one turn of the log, whole */
     int64_t n, epoch;
     uint8_t chain[CHAIN_BYTES];
@@ -49,8 +79,8 @@ struct log_row { /* one turn of the log, whole */
 
 struct engine_settings {
     const char *database; /* libpq: a URI or "service=…" */
-    const char *process;
-    const char *host; /* the name of this host */
+    const char *process;  /* "": only overview() is called */
+    const char *host;     /* the name of this host */
     /* Half of it limits connecting, and again each call; one that carries more bytes gets 1 s more for each 4 MiB, and 2.5 holds at most. */
     int64_t hold_ms;
     /* Go on with settings that can lose an acknowledged commit. */
@@ -75,11 +105,11 @@ struct engine_ops {
     enum engine_result (*beat)(struct engine *e, const struct tenure *mine,
                                const struct position *at, int64_t *beat,
                                char why[ENGINE_WHY_BYTES]);
-    /* Gives the row away: holder is empty. Compares `beat`, too, so that it cannot arrive late. */
+    /* Gives the row away, to the host `heir`, or to any ("" ): holder is empty. Compares `beat`, too, so that it cannot arrive late. */
     enum engine_result (*release)(struct engine *e, const struct tenure *mine,
                                   const struct position *at, int64_t beat,
-                                  char why[ENGINE_WHY_BYTES]);
-    /* epoch + 1 and the holder `me`, if history, epoch, last, chain, beat and schema are those of `seen`; beat stays. *mine: the tenure that begins. */
+                                  const char *heir, char why[ENGINE_WHY_BYTES]);
+    /* epoch + 1, the holder `me` on this host, and no heir, if history, epoch, last, chain, beat and schema are those of `seen`; beat stays. *mine: the tenure that begins. */
     enum engine_result (*take_over)(struct engine *e, const struct owner *seen,
                                     const uint8_t me[HOLDER_BYTES],
                                     struct tenure *mine,
@@ -112,10 +142,31 @@ struct engine_ops {
                                  int64_t n, bool *more,
                                  char why[ENGINE_WHY_BYTES]);
 
-    /* Begins a history for this process at `at` (n is 0): makes the owner row, with epoch 0, beat 0, claim -1 and an empty holder. ENGINE_NO_ROW: there is one. */
+    /* Begins a history for this process at `at` (n is 0): makes the owner row, with epoch 0, beat 0, claim -1 and an empty holder. ENGINE_NO_ROW: there is
+     * one, or there are rows of a former history, which clear() deletes. */
     enum engine_result (*begin_history)(struct engine *e,
                                         const struct position *at, int schema,
                                         char why[ENGINE_WHY_BYTES]);
+    /* Ends the history of this process: deletes the owner row and the rows of its hosts, if history, epoch, holder, last, chain and beat are those of `seen`. No statement of
+     * that history changes a row afterwards; an active that is still there ends with EXIT_STORAGE (74) at its next one. The caller knows that nobody sends any more: `seen`
+     * has no holder, or the caller has the lock of the holder's host, or it has seen the same beat for takeover_after. The log and the snapshots stay until clear(). */
+    enum engine_result (*end_history)(struct engine *e,
+                                      const struct owner *seen,
+                                      char why[ENGINE_WHY_BYTES]);
+    /* Deletes at most 100 rows of the log and as many of snapshots that an ended history has left. *more: call it again. ENGINE_NO_ROW: this process has an owner row, and nothing
+     * is deleted. */
+    enum engine_result (*clear)(struct engine *e, bool *more,
+                                char why[ENGINE_WHY_BYTES]);
+
+    /* Reads, which prove nothing. What they give belongs to the engine until its next call. */
+    /* The other hosts of this process, by name: who follows it, and how far. It takes at most an eighth of hold. */
+    enum engine_result (*nodes)(struct engine *e,
+                                const struct engine_node **nodes, size_t *count,
+                                char why[ENGINE_WHY_BYTES]);
+    /* Each process that has an owner row, by name. */
+    enum engine_result (*overview)(struct engine *e,
+                                   const struct engine_store **stores,
+                                   size_t *count, char why[ENGINE_WHY_BYTES]);
 };
 
 extern const struct engine_ops engine_postgres;

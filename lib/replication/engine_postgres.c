@@ -122,11 +122,12 @@ static enum engine_result pg_beat(struct engine *e, const struct tenure *mine,
 static enum engine_result pg_release(struct engine *e,
                                      const struct tenure *mine,
                                      const struct position *at, int64_t beat,
+                                     const char *heir,
                                      char why[ENGINE_WHY_BYTES])
 {
     struct transaction t = {0};
     struct params *p = transaction_add(
-        &t, "UPDATE grapnel.owner SET holder = '', beat = beat + 1 "
+        &t, "UPDATE grapnel.owner SET holder = '', heir = $8, beat = beat + 1 "
             "WHERE " OWNED AT " AND beat = $7 RETURNING 1");
     enum engine_result result;
 
@@ -134,6 +135,7 @@ static enum engine_result pg_release(struct engine *e,
     param_tenure(p, e, mine);
     param_position(p, at);
     param_int8(p, beat);
+    param_text(p, heir);
     result = transact_rows(&e->connection, &t, 1, why);
     transaction_fini(&t);
     return result;
@@ -149,8 +151,8 @@ static enum engine_result pg_take_over(struct engine *e,
 {
     struct transaction t = {0};
     struct params *p = transaction_add(
-        &t, "UPDATE grapnel.owner SET epoch = epoch + 1, holder = $3 "
-            "WHERE process = $1 AND epoch = $2" AT
+        &t, "UPDATE grapnel.owner SET epoch = epoch + 1, holder = $3, "
+            "host = $9, heir = '' WHERE process = $1 AND epoch = $2" AT
             " AND beat = $7 AND schema = $8 RETURNING epoch");
     enum engine_result result;
 
@@ -161,6 +163,7 @@ static enum engine_result pg_take_over(struct engine *e,
     param_position(p, &seen->at);
     param_int8(p, seen->beat);
     param_int4(p, seen->schema);
+    param_text(p, e->host);
     result = transact_rows(&e->connection, &t, 1, why);
     if (result == ENGINE_DONE) {
         mine->epoch = get_number(t.statements[0].result, 0, 0);
@@ -426,8 +429,8 @@ static enum engine_result pg_begin_history(struct engine *e,
     struct transaction t = {0};
     struct params *p = transaction_add(
         &t, "INSERT INTO grapnel.owner (process, history, epoch, holder, last, "
-            "chain, beat, claim, schema) "
-            "VALUES ($1, $2, 0, '', $3, $4, 0, -1, $5) "
+            "chain, beat, claim, schema, host, heir) "
+            "VALUES ($1, $2, 0, '', $3, $4, 0, -1, $5, '', '') "
             "ON CONFLICT (process) DO NOTHING RETURNING 1");
     enum engine_result result;
 

@@ -17,7 +17,9 @@ CREATE TABLE grapnel.owner (
   chain bytea NOT NULL,    -- SHA-256 of all turns up to the last one
   beat bigint NOT NULL,    -- rises with each statement of the owner
   claim bigint NOT NULL,   -- the beat at which a standby began to wait; -1: none did
-  schema integer NOT NULL  -- of the process's database
+  schema integer NOT NULL, -- of the process's database
+  host text NOT NULL,      -- of the last holder, for people
+  heir text NOT NULL       -- a host for which it was released; others wait as for a silent holder
 ) WITH (fillfactor = 10, vacuum_truncate = false,
         autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
 
@@ -61,6 +63,6 @@ CREATE INDEX snapshot_manifests ON grapnel.snapshot (process, n, epoch) WHERE pa
 ALTER TABLE grapnel.snapshot ALTER COLUMN bytes SET STORAGE EXTERNAL;
 
 GRANT USAGE ON SCHEMA grapnel TO grapnel;
-GRANT SELECT, INSERT, UPDATE ON grapnel.owner, grapnel.node TO grapnel;
+GRANT SELECT, INSERT, UPDATE, DELETE ON grapnel.owner, grapnel.node TO grapnel;
 GRANT SELECT, INSERT, DELETE ON grapnel.log TO grapnel;
 GRANT SELECT, INSERT, UPDATE, DELETE ON grapnel.snapshot TO grapnel;

@@ -153,9 +153,10 @@ static void active_told(struct ownership *o, enum step step,
 
 /* ---- a standby ---- */
 
+/* It may be taken over without waiting for the silence. */
 static bool is_free(const struct ownership *o)
 {
-    return same_holder(o->owner.holder, nobody) ||
+    return (same_holder(o->owner.holder, nobody) && !o->owner.for_another) ||
            (same_holder(o->owner.holder, o->former) &&
             !same_holder(o->former, nobody));
 }

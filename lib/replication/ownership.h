@@ -1,7 +1,10 @@
 /* ownership: what a process of a replicated store does next, from what the engine has answered. Pure: no clock, no I/O. The rules are those of
  * docs/decisions/0126 and of tests/model/replication.pml.
  *
- * The caller asks ownership_next(), does it, and tells the result by ownership_told() or ownership_followed(). Times are mono_ms(). */
+ * The caller asks ownership_next(), does it, and tells the result by ownership_told() or ownership_followed(). Times are mono_ms().
+ *
+ * A standby takes a released store over at once, unless it was released for another host (owner.for_another): then it waits for takeover_after, so that a
+ * host that never comes does not leave the store without an owner. */
 #ifndef REPLICATION_OWNERSHIP_H
 #define REPLICATION_OWNERSHIP_H
 

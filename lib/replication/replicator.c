@@ -40,6 +40,7 @@ struct replicator {
     struct replicator_state
         state;      /* append_us, failing_since_ms, error, stuck */
     bool releasing; /* permission has ended for good */
+    char heir[ENGINE_HOST_BYTES]; /* of the release */
     bool stop;
 };
 
@@ -167,7 +168,8 @@ static enum engine_result call(struct replicator *r, enum step step,
     case STEP_BEAT:
         return r->ops->beat(r->engine, &o->mine, &o->at, beat, why);
     case STEP_RELEASE:
-        return r->ops->release(r->engine, &o->mine, &o->at, o->beat, why);
+        return r->ops->release(r->engine, &o->mine, &o->at, o->beat, r->heir,
+                               why);
     default:
         assert(step == STEP_JUDGE);
         return r->ops->follow(r->engine, &node, 0, owner, &rows, &count, why);
@@ -312,13 +314,14 @@ void replicator_in_turn(struct replicator *r, bool yes)
     atomic_store(&r->turn_ms, yes ? mono_ms() : 0);
 }
 
-bool replicator_release(struct replicator *r, int64_t wait_ms)
+bool replicator_release(struct replicator *r, const char *heir, int64_t wait_ms)
 {
     int64_t until_ms = mono_ms() + wait_ms;
     bool released;
 
     pthread_mutex_lock(&r->lock);
     permission_end(&r->permission);
+    snprintf(r->heir, sizeof r->heir, "%s", heir ? heir : "");
     r->releasing = r->ownership.release = true;
     pthread_cond_broadcast(&r->changed);
     while (!r->stop && mono_ms() < until_ms)

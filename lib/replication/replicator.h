@@ -17,6 +17,8 @@ enum {
     REPLICATOR_STUCK_MS = 60 * 1000,
     /* Of one turn. Larger ones, such as a migration of a large file, need a snapshot. */
     REPLICATOR_TURN_BYTES = 64 * 1024 * 1024,
+    /* A host that has not written its row for so many takeover_after is no standby any more. */
+    REPLICATOR_KNOWN_TAKEOVERS = 4,
 };
 
 struct replicator_settings {
@@ -43,9 +45,10 @@ bool replicator_may_send(const struct replicator *r);
 /* A turn of the loop begins or goes on (true), or the loop waits for input (false). */
 void replicator_in_turn(struct replicator *r, bool yes);
 
-/* Gives the store away, so that a standby takes over at once. The caller has stopped sending for good, and no turn is open. Tries
- * once, for at most `wait_ms`; false: it is not known, and a standby waits for the silence. Afterwards close it. */
-bool replicator_release(struct replicator *r, int64_t wait_ms);
+/* Gives the store away, so that the standby on the host `heir` takes over at once, or any ("" or NULL). The caller has stopped sending for good, and no turn is
+ * open. Tries once, for at most `wait_ms`; false: it is not known, and a standby waits for the silence. Afterwards close it. */
+bool replicator_release(struct replicator *r, const char *heir,
+                        int64_t wait_ms);
 
 struct replicator_state {
     enum ownership_role role;
@@ -58,7 +61,14 @@ struct replicator_state {
     int64_t failing_since_ms;
     char error[ENGINE_WHY_BYTES];
     bool stuck; /* the loop's turn lasts too long, so it does not beat */
+    /* Other hosts that follow: those that wrote their row within REPLICATOR_KNOWN_TAKEOVERS x takeover_after, of them those that may take over, and how many turns the
+     * last of them lacks. They are read about twice in each hold, while the engine acknowledges statements. */
+    int standbys, ready;
+    int64_t behind;
 };
 void replicator_state(struct replicator *r, struct replicator_state *out);
+/* Another host, as last read; seen_ms includes the time since then. false: it has no row. */
+bool replicator_node(struct replicator *r, const char *host,
+                     struct engine_node *out);
 
 #endif

@@ -236,7 +236,8 @@ static enum engine_result call(struct engine *e, const char *name,
         return engine_postgres.begin_history(e, &at, (int)number(in, "schema"),
                                              why);
     if (strcmp(name, "release") == 0)
-        return engine_postgres.release(e, &mine, &at, number(in, "beat"), why);
+        return engine_postgres.release(e, &mine, &at, number(in, "beat"),
+                                       text(in, "heir"), why);
     if (strcmp(name, "claim") == 0)
         return engine_postgres.claim(e, &seen, why);
     if (strcmp(name, "beat") == 0) {

@@ -178,6 +178,7 @@ static enum engine_result me_beat(struct engine *handle,
 static enum engine_result me_release(struct engine *handle,
                                      const struct tenure *mine,
                                      const struct position *at, int64_t beat,
+                                     const char *heir,
                                      char why[ENGINE_WHY_BYTES])
 {
     struct memory_engine *e = me(handle);
@@ -186,6 +187,7 @@ static enum engine_result me_release(struct engine *handle,
 
     if (execute && row) {
         memset(e->owner.holder, 0, HOLDER_BYTES);
+        snprintf(e->owner.heir, sizeof e->owner.heir, "%s", heir);
         e->owner.beat++;
     }
     return unknown ? ENGINE_UNKNOWN : row ? ENGINE_DONE : ENGINE_NO_ROW;
@@ -205,6 +207,7 @@ static enum engine_result me_take_over(struct engine *handle,
     if (execute && row) {
         e->owner.epoch++;
         memcpy(e->owner.holder, holder, HOLDER_BYTES);
+        e->owner.heir[0] = 0;
         mine->epoch = e->owner.epoch;
         memcpy(mine->holder, holder, HOLDER_BYTES);
     }

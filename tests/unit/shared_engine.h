@@ -189,11 +189,14 @@ static enum engine_result shared_beat(struct engine *s,
 static enum engine_result shared_release(struct engine *s,
                                          const struct tenure *mine,
                                          const struct position *at,
-                                         int64_t beat,
+                                         int64_t beat, const char *heir,
                                          char why[ENGINE_WHY_BYTES])
 {
-    struct small_statement st = {
-        .kind = SMALL_RELEASE, .mine = *mine, .at = *at, .beat = beat};
+    struct small_statement st = {.kind = SMALL_RELEASE,
+                                 .mine = *mine,
+                                 .at = *at,
+                                 .beat = beat,
+                                 .heir = heir};
 
     s->releases++;
     return shared_run(s, &st, NULL, NULL, why);

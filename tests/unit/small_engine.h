@@ -4,6 +4,7 @@
 #define SMALL_ENGINE_H
 
 #include "engine.h"
+#include <stdio.h>
 #include <string.h>
 
 enum { SMALL_ROWS_MAX = 4096 };
@@ -22,6 +23,7 @@ struct small_statement {
     struct position at, after;
     struct owner seen; /* TAKE, CLAIM */
     int64_t beat;      /* RELEASE */
+    const char *heir;  /* RELEASE; NULL: any host */
 };
 
 struct small_row {
@@ -75,6 +77,7 @@ static inline bool small_execute(struct small_engine *e,
         if (!small_owns(e, s) || o->beat != s->beat)
             return false;
         memset(o->holder, 0, HOLDER_BYTES);
+        snprintf(o->heir, sizeof o->heir, "%s", s->heir ? s->heir : "");
         o->beat++;
         return true;
     case SMALL_CLAIM:
@@ -87,6 +90,7 @@ static inline bool small_execute(struct small_engine *e,
             return false;
         o->epoch++;
         memcpy(o->holder, s->mine.holder, HOLDER_BYTES);
+        o->heir[0] = 0;
         return true;
     }
     return false;

@@ -708,7 +708,7 @@ static void a_release_gives_the_store_away(void **state)
     (void)state;
     open_active(&t);
     run(3);
-    assert_true(replicator_release(t.replicator, 5000));
+    assert_true(replicator_release(t.replicator, "", 5000));
     assert_false(replicator_may_send(t.replicator));
     assert_memory_equal(t.engine->e.durable.holder, nobody, HOLDER_BYTES);
     assert_int_equal(t.engine->releases, 1);
@@ -720,7 +720,7 @@ static void a_release_without_a_response_ends_in_bounded_time(void **state)
     open_active(&t);
     run(3);
     t.engine->silent = 1;
-    assert_false(replicator_release(t.replicator, 300));
+    assert_false(replicator_release(t.replicator, "", 300));
     assert_false(replicator_may_send(t.replicator));
 }
 
@@ -731,7 +731,7 @@ static void a_release_of_unknown_outcome_is_not_repeated(void **state)
     run(3);
     t.engine->lose = 1;
     /* A beat may lose its reply instead. */
-    if (!replicator_release(t.replicator, 5000))
+    if (!replicator_release(t.replicator, "", 5000))
         assert_false(replicator_may_send(t.replicator));
     assert_in_range(t.engine->releases, 0, 1);
 }
