@@ -365,7 +365,7 @@ void replica_release(struct replica *r, const char *heir)
 {
     if (!r)
         return;
-    if (replicator_release(r->replicator, RELEASE_MS))
+    if (replicator_release(r->replicator, heir, RELEASE_MS))
         log_info(NULL, "the store was given away",
                  LS("to", heir ? heir : "any standby"));
     else

@@ -1,0 +1,91 @@
+"""Two hosts with one set of replicated stores: what is acknowledged survives the loss of the host that acknowledged it. Both hosts are
+folders of this machine, and share the port of ingress; the engine is a real PostgreSQL server with a synchronous standby."""
+import base64
+import os
+import pathlib
+import shutil
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from engine_rig import ZEROS, Cluster
+from rig import SLOW, Rig, RigTest, main, wait_for
+
+STORES = "ingress", "sequencer", "dlqd"
+TAKEOVER_S = 4
+
+
+class Host(Rig):
+    """One of the hosts. Its processes log `ready` when they own their stores."""
+
+    def __init__(self, name, first=None, **replicate):
+        self.host = name
+        super().__init__()
+        if first:
+            self.ports.close()
+            self.ingress_port = first.ingress_port
+            self.config["endpoints"] = first.config["endpoints"]
+        self.key = first.key if first else base64.b64encode(os.urandom(32)).decode()
+        (self.folder / "replicate.key").write_text(self.key)
+        (self.folder / "replicate.key").chmod(0o600)
+        self.config["ingress"] = {"listen": f"127.0.0.1:{self.ingress_port}"}
+        self.config["cluster"] = {"host": name}
+        self.config["replicate"] = {"key": "file:replicate.key",
+                                    "takeover_after": f"{TAKEOVER_S * SLOW}s", **replicate}
+        self.write_config()
+
+    def follow(self, *names):
+        """Starts standbys, and waits until each is ready."""
+        for name in names or STORES:
+            self[name].start(wait=False)
+        for name in names or STORES:
+            wait_for(lambda n=name: "ready to take over" in self[n].log(), 30,
+                     f"{name} of {self.host} to be ready")
+
+    def owns(self, name):
+        return "this process owns the store" in self[name].log()
+
+    def lose(self):
+        """All processes are killed, and the disk is gone."""
+        self.kill()
+        shutil.rmtree(self.state_dir)
+
+
+class Replicated(RigTest):
+    def pair(self, **options):
+        engine = Cluster(standbys=1)
+        self.addCleanup(engine.close)
+        uri = engine.primary.uri_as("grapnel")
+        for process in STORES:
+            asked = engine.engine(process=process)
+            self.assertEqual(asked.begin_history(n=0, chain=ZEROS, schema=0)["result"], "DONE")
+        a = Host("a", database=uri, **options)
+        b = Host("b", first=a, database=uri, **options)
+        for rig in (b, a):
+            self.addCleanup(self._end, rig)
+        return engine, a, b
+
+    def test_a_host_is_lost_and_the_other_goes_on(self):
+        """P1, P6: what was acknowledged is delivered by the other host, under the numbers that it has."""
+        _, a, b = self.pair()
+        a.start()
+        b.follow()
+        events = [a.accept() for _ in range(20)]
+        for event in events[:10]:
+            a.receiver.wait(event)
+        a.receiver.rules({"path": "/crm", "responses": [{"status": 503}]})
+        late = [a.accept() for _ in range(5)]
+        a.lose()
+        b.start("deliverer-1")
+        for name in STORES:
+            wait_for(b[name].up, 60, f"{name} of b to own its store")
+        a.receiver.rules()
+        for event in events + late:
+            b.wait_status(event, timeout=60)
+        traced = [b.trace(e)["sequence"] for e in events + late]
+        self.assertEqual(sorted(traced), list(range(1, len(traced) + 1)))
+        more = b.accept()
+        self.assertEqual(b.trace(more)["sequence"], len(traced) + 1)
+
+
+if __name__ == "__main__":
+    main()
