@@ -86,6 +86,54 @@ class Replicated(RigTest):
         more = b.accept()
         self.assertEqual(b.trace(more)["sequence"], len(traced) + 1)
 
+    def test_a_stop_gives_the_stores_away(self):
+        """P1: a standby does not wait for the silence of a process that was stopped, and the stopped host follows it afterwards."""
+        _, a, b = self.pair()
+        a.start()
+        b.follow()
+        event = a.accept()
+        a.receiver.wait(event)
+        self.assertEqual(set(a.stop().values()), {0})
+        b.start("deliverer-1")
+        for name in STORES:
+            wait_for(b[name].up, 60, f"{name} of b to own its store")
+            self.assertIn("the store was given away", a[name].log())
+        for n in range(3):
+            b.accept()
+        a.follow()
+        for name in STORES:
+            self.assertNotIn("is not a beginning", a[name].log())
+        for name in STORES:
+            b[name].kill()
+        b["deliverer-1"].kill()
+        a.start("deliverer-1")
+        for name in STORES:
+            wait_for(a[name].up, 60, f"{name} of a to own its store again")
+        last = a.accept()
+        self.assertEqual(a.trace(last)["sequence"], 5)
+        self.assertEqual(a.trace(event)["sequence"], 1)
+
+    def test_the_configuration_and_the_file_must_agree(self):
+        """P1: neither a file that was never replicated, nor a replicated one without `replicate`, is started."""
+        _, a, b = self.pair()
+        replicate = a.config.pop("replicate")
+        a.write_config()
+        a.start()
+        a.accept()
+        a.stop()
+        a.config["replicate"] = replicate
+        a.write_config()
+        a["sequencer"].start(wait=False)
+        self.assertEqual(a["sequencer"].wait_exit(), 78)
+        self.assertIn("grapnel replicate begin sequencer", a["sequencer"].log())
+        b.start()
+        b.stop()
+        del b.config["replicate"]
+        b.write_config()
+        b["sequencer"].start(wait=False)
+        self.assertEqual(b["sequencer"].wait_exit(), 78)
+        self.assertIn("grapnel replicate off sequencer", b["sequencer"].log())
+
 
 if __name__ == "__main__":
     main()
