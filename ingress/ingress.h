@@ -29,8 +29,10 @@ struct ingress {
     struct rejects rejects;
     struct last_events last_events;
     struct event_types *event_types;
-    int64_t stall_ms;    /* a write that takes so long stalls */
-    int64_t stalled_ms;  /* mono: a write has not ended since; 0: no stall */
+    int64_t stall_ms;   /* a write that takes so long stalls */
+    int64_t stalled_ms; /* mono: a write has not ended since; 0: no stall */
+    bool
+        stalled_by_engine; /* it waits for the replication database, not the disk */
     int64_t stopping_ms; /* mono: when ingress began to stop; 0: it runs */
     int64_t counts[COUNT_COUNT];
 };

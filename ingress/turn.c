@@ -171,7 +171,11 @@ int ingress_work(void *self)
     bool group;
 
     if (g->stalled_ms)
-        log_info(NULL, "the disk responds again; accepting events",
+        log_info(NULL,
+                 g->stalled_by_engine
+                     ? "the replication database responds again; accepting "
+                       "events"
+                     : "the disk responds again; accepting events",
                  LI("stalled_ms", mono_ms() - g->stalled_ms));
     g->stalled_ms = 0;
     if (loop->stopping && !g->stopping_ms) {
@@ -234,9 +238,13 @@ void ingress_meanwhile(void *self)
 
     if (!g->stalled_ms && mono_ms() - since_ms >= g->stall_ms) {
         g->stalled_ms = since_ms;
+        g->stalled_by_engine = daemon_waits_for_engine(&g->daemon);
         log_warn(NULL,
-                 "the disk stalls: a write has not ended; ingress responds 503 "
-                 "until it ends",
+                 g->stalled_by_engine
+                     ? "the replication database does not acknowledge; ingress "
+                       "responds 503 until it does"
+                     : "the disk stalls: a write has not ended; ingress "
+                       "responds 503 until it ends",
                  LI("stalled_ms", mono_ms() - since_ms));
     }
     intake_give_up(g, g->stalled_ms != 0);

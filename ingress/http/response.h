@@ -112,6 +112,9 @@
     A(DISK_STALLED, 503, "unavailable", "disk_stalled",                        \
       "the disk stalls, a write takes seconds: send the request again", 5,     \
       KEEP)                                                                    \
+    A(REPLICATION_STALLED, 503, "unavailable", "replication_stalled",          \
+      "the replication database does not respond: send the request again", 5,  \
+      KEEP)                                                                    \
     A(STORE_SLOW, 503, "unavailable", "store_slow",                            \
       "the event could not be stored: send the request again", 5, KEEP)        \
     A(BODIES_FULL, 503, "unavailable", "bodies_full",                          \

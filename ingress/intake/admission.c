@@ -19,6 +19,12 @@
 
 enum { US_PER_MS = 1000, US_PER_S = 1000000 };
 
+static enum response stalled(const struct ingress *g)
+{
+    return g->stalled_by_engine ? RESPONSE_REPLICATION_STALLED
+                                : RESPONSE_DISK_STALLED;
+}
+
 /* /healthz and, if `ready`, /readyz. */
 static enum response admit_probe(struct ingress *g, struct request *r,
                                  bool ready)
@@ -27,15 +33,16 @@ static enum response admit_probe(struct ingress *g, struct request *r,
         return RESPONSE_ONLY_GET;
     /* /healthz responds 200 also during a stall, as a restart of ingress would not end it. */
     if (!ready && g->stalled_ms)
-        buf_printf(&r->own_body,
-                   "{\"status\":\"disk_stalled\",\"stalled_ms\":%lld}",
+        buf_printf(&r->own_body, "{\"status\":\"%s\",\"stalled_ms\":%lld}",
+                   g->stalled_by_engine ? "replication_stalled"
+                                        : "disk_stalled",
                    (long long)(mono_ms() - g->stalled_ms));
     if (!ready)
         return RESPONSE_HEALTHY; /* this response shows that HTTP works */
     if (g->daemon.loop.stopping)
         return RESPONSE_STOPPING;
     if (g->stalled_ms)
-        return RESPONSE_DISK_STALLED;
+        return stalled(g);
     return g->archive.space.refusal
                ? response_to_space(g->archive.space.refusal)
                : RESPONSE_HEALTHY;
@@ -52,7 +59,7 @@ static enum response admit_body(struct ingress *g, const struct request *r,
     if (g->daemon.loop.stopping)
         return RESPONSE_STOPPING;
     if (g->stalled_ms)
-        return RESPONSE_DISK_STALLED;
+        return stalled(g);
     return response_to_space(g->archive.space.refusal);
 }
 
@@ -260,7 +267,7 @@ enum response admission_take(void *self, struct request *r)
                                               : take_event(g, r);
 
     if (!a && g->stalled_ms)
-        a = RESPONSE_DISK_STALLED;
+        a = stalled(g);
     if (!a)
         mask_tokens(g, r);
     if (!a)

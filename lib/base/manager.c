@@ -216,7 +216,7 @@ int manager_turn(int64_t mono_ms)
     return m.watchdog_ms ? (int)(due_ms < MINUTE_MS ? due_ms : MINUTE_MS) : -1;
 }
 
-void manager_waits(int64_t mono_ms, int64_t disk_ms)
+void manager_waits(int64_t mono_ms, int64_t disk_ms, const char *what)
 {
     char text[STATUS_MAX_BYTES];
 
@@ -231,7 +231,7 @@ void manager_waits(int64_t mono_ms, int64_t disk_ms)
     }
     if (!manager_status_is_due(mono_ms))
         return;
-    snprintf(text, sizeof text, "waiting for the disk for %lld s",
+    snprintf(text, sizeof text, "waiting for %s for %lld s", what,
              (long long)(mono_ms - disk_ms) / SECOND_MS);
     manager_status(text, mono_ms);
 }

@@ -37,10 +37,10 @@ void manager_stopping(int64_t max_ms);
 /* Call it in each turn: it sends the watchdog's message, and what could not be sent before.
  * Returns the ms until it must be called again; -1: it need not. */
 int manager_turn(int64_t mono_ms);
-/* From the fallback thread: the loop has waited for the disk since disk_ms (mono). A
+/* From the fallback thread: the loop has waited for `what` ("the disk") since disk_ms (mono). A
  * process in that state cannot be killed, and a restart would wait for the same disk, so
  * the watchdog is satisfied and a stop gets more time; the status says for how long. */
-void manager_waits(int64_t mono_ms, int64_t disk_ms);
+void manager_waits(int64_t mono_ms, int64_t disk_ms, const char *what);
 
 /* Whether a new status may be sent: at most one in five seconds. */
 bool manager_status_is_due(int64_t mono_ms);

@@ -734,6 +734,27 @@ bool control_read(struct control *c)
     return true;
 }
 
+void control_refuse(struct control *c, const char *why)
+{
+    struct request r = c->kept;
+    json_t *doc;
+
+    c->kept = (struct request){0};
+    if (!r.to && !receive(c, &r))
+        return;
+    doc = reply_doc(NULL, CONTROL_BUSY, why);
+    do {
+        struct reply a = {.to = r.to, .text = reply_text(doc)};
+
+        if (r.to)
+            send_reply(c, &a);
+        zmsg_destroy(&r.to);
+        free(a.text);
+        request_fini(&r);
+    } while (receive(c, &r));
+    json_decref(doc);
+}
+
 static bool has_input(zsock_t *socket)
 {
     return socket && zsock_events(socket) & ZMQ_POLLIN;

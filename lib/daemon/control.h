@@ -82,6 +82,9 @@ bool control_work(struct control *c, struct loop *loop);
  * Its reply leaves after the commit, as it may show what that commit wrote. false: none waits, or the
  * next one changes something; it waits for control_work(). */
 bool control_read(struct control *c);
+/* While a commit lasts long: requests that have come get this error (`busy`) at once, and nothing is done for them. Replies that
+ * wait for the commit still do. */
+void control_refuse(struct control *c, const char *why);
 /* Whether a request waits; it need not be one that only reads. */
 bool control_waits(const struct control *c);
 /* The turn was rolled back: its requests get the error "the disk is full", but for those

@@ -554,6 +554,29 @@ static void after_commit(void *self)
     d->loop.wait_ms = d->wait_ms;
 }
 
+bool daemon_waits_for_engine(const struct daemon *d)
+{
+    return d->replica && replica_waits(d->replica);
+}
+
+static void waits(const struct daemon *d)
+{
+    manager_waits(mono_ms(), d->loop.disk_ms,
+                  daemon_waits_for_engine(d) ? "the replication database"
+                                             : "the disk");
+}
+
+/* While the loop waits for the engine: nothing is sent that could tell of an unacknowledged turn, but clients should not
+ * wait in vain. */
+static void refuse(void *self)
+{
+    struct daemon *d = self;
+    char why[200];
+
+    replica_waits_why(d->replica, d->loop.disk_ms, why);
+    control_refuse(d->control, why);
+}
+
 /* While a thread commits, or, in the fallback thread, while the loop waits for the disk. */
 static void meanwhile(void *self)
 {
@@ -561,7 +584,7 @@ static void meanwhile(void *self)
 
     if (d->plan->meanwhile)
         d->plan->meanwhile(d->plan->self);
-    manager_waits(mono_ms(), d->loop.disk_ms);
+    waits(d);
 }
 
 /* Between the write and the end of a commit's sync. */
@@ -584,7 +607,7 @@ static void watch_disk(void *self)
 {
     struct daemon *d = self;
 
-    manager_waits(mono_ms(), d->loop.disk_ms);
+    waits(d);
 }
 
 static int full_peers(void *self, zmq_pollitem_t *items, int max)
@@ -828,6 +851,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
                            : manager_watches() ? watch_disk
                                                : NULL;
     d->loop.undo = undo;
+    d->loop.refuse = refuse;
     d->loop.reload = on_hup;
     d->loop.more_items = full_peers;
     watch_inboxes(d);

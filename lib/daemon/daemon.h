@@ -130,6 +130,9 @@ int daemon_run(struct daemon *d);
 /* From after_commit(): the loop sleeps no longer than this before the next turn. */
 void daemon_wake_in(struct daemon *d, int ms);
 
+/* Any thread: whether the database waits for the replication database rather than for the disk. */
+bool daemon_waits_for_engine(const struct daemon *d);
+
 /* 64 random bits, never 0. */
 uint64_t random_id(void);
 

@@ -21,6 +21,7 @@ enum {
     FALLBACK_MS = 20,   /* between two runs of the fallback thread */
     LOOK_US = 20, /* between two looks during a commit; doubles each time */
     LOOK_MAX_US = 50 * 1000,
+    REFUSE_MS = 1000,    /* a wait for the engine, until clients get errors */
     STOP_WAIT_MS = 5000, /* a stop waits so long to be allowed to send */
     UNWATCHED_MS = 10,   /* the longest wait while LOOP_MORE_MAX is exceeded */
 };
@@ -122,6 +123,11 @@ static void take_signals(struct loop *l)
     }
 }
 
+static bool waits_long(const struct loop *l)
+{
+    return l->replicator && mono_ms() - l->disk_ms >= REFUSE_MS;
+}
+
 /* In each round of a wait that can last as long as an outage of the engine. The process may end so: nobody was told of what is
  * not in the engine's log. */
 static void wait_on(struct loop *l)
@@ -130,6 +136,8 @@ static void wait_on(struct loop *l)
 
     if (!l->replicator)
         return;
+    if (waits_long(l))
+        l->refuse(l->self);
     read_signals(l);
     since_ms = l->stop_ms > l->disk_ms ? l->stop_ms : l->disk_ms;
     if (l->stop_ms && now - since_ms >= STOP_WAIT_MS)
@@ -202,7 +210,7 @@ static gr_rc commit_and_read(struct loop *l)
     ended.fd = db_commit_fd(l->db);
     db_read_begin(l->db);
     do {
-        bool has_read = l->read(l->self);
+        bool has_read = !waits_long(l) && l->read(l->self);
 
         wait_on(l);
         if (has_read)

@@ -54,6 +54,9 @@ struct loop {
      * arrives and that lasts 5 s more, the process ends without sending (69). */
     struct replicator *replicator;
 
+    /* After 1 s of such a wait, and then in each round of it: clients get an error instead of a reply that waits. The database is not used. */
+    void (*refuse)(void *self);
+
     /* For the process to read. */
     int64_t now_ms, mono_ms; /* read once per turn, after the wait */
     /* mono_ms without the time in which this process was stopped: a turn that took too

@@ -386,6 +386,25 @@ void replica_close(struct replica *r)
     free(r);
 }
 
+bool replica_waits(struct replica *r)
+{
+    struct replicator_state s;
+
+    replicator_state(r->replicator, &s);
+    return s.turn_open || !s.may_send_ms;
+}
+
+void replica_waits_why(struct replica *r, int64_t since_ms, char why[200])
+{
+    struct replicator_state s;
+
+    replicator_state(r->replicator, &s);
+    snprintf(why, 200,
+             "it has waited for the replication database for %lld s%s%.120s",
+             (long long)(mono_ms() - since_ms) / SECOND_MS,
+             *s.error ? ": " : "", s.error);
+}
+
 json_t *replica_json(struct replica *r)
 {
     struct replicator_state s;

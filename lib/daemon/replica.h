@@ -42,6 +42,11 @@ const char *replica_host(const struct replica *r);
 void replica_release(struct replica *r, const char *heir);
 void replica_close(struct replica *r); /* NULL is allowed */
 
+/* Any thread: whether a turn, or all sending, waits for the engine. */
+bool replica_waits(struct replica *r);
+/* In words, with the last error of the engine; `since_ms`: mono_ms(), when the loop began to wait. */
+void replica_waits_why(struct replica *r, int64_t since_ms, char why[200]);
+
 /* For `status`. */
 json_t *replica_json(struct replica *r);
 

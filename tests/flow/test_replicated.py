@@ -1,14 +1,16 @@
 """Two hosts with one set of replicated stores: what is acknowledged survives the loss of the host that acknowledged it. Both hosts are
 folders of this machine, and share the port of ingress; the engine is a real PostgreSQL server with a synchronous standby."""
 import base64
+import json
 import os
 import pathlib
 import shutil
+import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from engine_rig import ZEROS, Cluster
-from rig import SLOW, Rig, RigTest, main, wait_for
+from rig import SLOW, Rig, RigTest, http_request, main, wait_for
 
 STORES = "ingress", "sequencer", "dlqd"
 TAKEOVER_S = 4
@@ -51,10 +53,13 @@ class Host(Rig):
 
 
 class Replicated(RigTest):
-    def pair(self, **options):
+    def pair(self, relayed=False, **options):
         engine = Cluster(standbys=1)
         self.addCleanup(engine.close)
         uri = engine.primary.uri_as("grapnel")
+        if relayed:
+            self.relay = engine.relay(engine.primary)
+            uri = self.relay.uri
         for process in STORES:
             asked = engine.engine(process=process)
             self.assertEqual(asked.begin_history(n=0, chain=ZEROS, schema=0)["result"], "DONE")
@@ -133,6 +138,44 @@ class Replicated(RigTest):
         b["sequencer"].start(wait=False)
         self.assertEqual(b["sequencer"].wait_exit(), 78)
         self.assertIn("grapnel replicate off sequencer", b["sequencer"].log())
+
+    def test_while_the_engine_is_silent_nobody_is_told_anything(self):
+        """P1: no 2xx without the engine's acknowledgement; clients get 503 and errors, and the processes go on by themselves."""
+        _, a, _ = self.pair(relayed=True)
+        a.env["GRAPNEL_TEST_STALL_MS"] = "1000"
+        a.start()
+        event = a.accept()
+        a.receiver.wait(event)
+        self.relay.cut()
+        body = a.plane_body()
+        self.assertEqual(a.post(body)[0], 503)
+        wait_for(lambda: "replication database" in str(a.post(body)), 30,
+                 "the refusal to say why")
+        status, _, text = http_request(a.ingress_port, "GET", "/healthz")
+        self.assertEqual((status, json.loads(text)["status"]), (200, "replication_stalled"))
+        self.assertEqual(http_request(a.ingress_port, "GET", "/readyz")[0], 503)
+        wait_for(lambda: "waited for the replication database" in str(a.cli_text("health", "sequencer")), 30,
+                 "grapnel health to say why")
+        self.assertEqual(len(a.receiver.requests("/crm")), 1)
+        self.relay.heal()
+        wait_for(lambda: a.post(body)[0] == 200, 60, "ingress to accept again")
+        a.receiver.wait(count=2, timeout=60)
+        again = a.accept()
+        a.wait_status(again, timeout=60)
+        self.assertEqual(a.trace(again)["sequence"], 3)
+
+    def test_a_stop_does_not_wait_for_a_silent_engine(self):
+        """P1: SIGTERM ends a process that waits for the engine, and the next start has what was acknowledged."""
+        _, a, _ = self.pair(relayed=True)
+        a.start()
+        event = a.accept()
+        a.receiver.wait(event)
+        self.relay.cut()
+        a["sequencer"].signal(signal.SIGTERM)
+        self.assertIn(a["sequencer"].wait_exit(60), (0, 69))
+        self.relay.heal()
+        a.start("sequencer")
+        self.assertEqual(a.trace(event)["sequence"], 1)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ static void without_a_manager_no_message_is_sent(void **state)
     manager_starting("");
     manager_ready();
     manager_reloading();
-    manager_waits(10 * 1000, 1);
+    manager_waits(10 * 1000, 1, "the disk");
     manager_stopping(1);
     assert_int_equal(manager_turn(1), -1);
 }
