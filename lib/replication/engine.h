@@ -141,6 +141,13 @@ struct engine_ops {
     enum engine_result (*forget)(struct engine *e, const struct tenure *mine,
                                  int64_t n, bool *more,
                                  char why[ENGINE_WHY_BYTES]);
+    /* Deletes at most 100 parts of snapshots at turns between these two, exclusively: what was begun after the newest one with a manifest (`after`; -1: there is none) and
+     * has none. *more: call it again. */
+    enum engine_result (*forget_unfinished)(struct engine *e,
+                                            const struct tenure *mine,
+                                            int64_t after, int64_t before,
+                                            bool *more,
+                                            char why[ENGINE_WHY_BYTES]);
 
     /* Begins a history for this process at `at` (n is 0): makes the owner row, with epoch 0, beat 0, claim -1 and an empty holder. ENGINE_NO_ROW: there is
      * one, or there are rows of a former history, which clear() deletes. */

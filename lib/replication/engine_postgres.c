@@ -421,6 +421,32 @@ static enum engine_result pg_forget(struct engine *e, const struct tenure *mine,
     return result;
 }
 
+static enum engine_result
+pg_forget_unfinished(struct engine *e, const struct tenure *mine, int64_t after,
+                     int64_t before, bool *more, char why[ENGINE_WHY_BYTES])
+{
+    static const char sql[] = OWNER_LOCKED
+        " FOR NO KEY UPDATE), s AS (DELETE FROM grapnel.snapshot "
+        "WHERE (process, n, snapshot.epoch, part) IN ("
+        "SELECT process, n, s.epoch, part FROM grapnel.snapshot s, o "
+        "WHERE process = $1 AND n > $4 AND n < $5 "
+        "ORDER BY n, s.epoch, part LIMIT " FORGET_ROWS ") RETURNING 1) "
+        "SELECT (SELECT count(*) FROM s) = " FORGET_ROWS " FROM o";
+    struct transaction t = {.bytes = 100 * SEAL_PART_BYTES};
+    struct params *p = transaction_add(&t, sql);
+    enum engine_result result;
+
+    forget_rows(e);
+    param_tenure(p, e, mine);
+    param_int8(p, after);
+    param_int8(p, before);
+    result = transact_rows(&e->connection, &t, 1, why);
+    if (result == ENGINE_DONE)
+        *more = get_number(t.statements[0].result, 0, 0);
+    transaction_fini(&t);
+    return result;
+}
+
 static enum engine_result pg_begin_history(struct engine *e,
                                            const struct position *at,
                                            int schema,
@@ -460,5 +486,6 @@ const struct engine_ops engine_postgres = {
     .put_snapshot = pg_put_snapshot,
     .get_snapshot = pg_get_snapshot,
     .forget = pg_forget,
+    .forget_unfinished = pg_forget_unfinished,
     .begin_history = pg_begin_history,
 };

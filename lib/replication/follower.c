@@ -394,7 +394,7 @@ static enum follower_result empty(struct follower *f, int64_t *wait_ms,
         return later(f, wait_ms, "replication was not begun for this process");
     can_begin = begins_empty(f, &r);
     clear_rest(f);
-    switch (snapshot_newest(&place, &n, why)) {
+    switch (snapshot_newest(&place, r.owner.at.history, &n, why)) {
     case SNAPSHOT_DONE:
         log_info(NULL, "restoring a snapshot", LS("file", f->db_path),
                  LI("turn", n));

@@ -20,6 +20,7 @@ struct replicator {
     struct engine *engine; /* the thread's */
     char *process, *db_path;
     int64_t stuck_ms;
+    struct snapshotter *snapshotter; /* NULL: it makes none */
     struct permission permission;
     _Atomic int64_t
         turn_ms; /* mono: when the loop's turn began; 0: it waits for input */
@@ -176,8 +177,15 @@ static enum engine_result call(struct replicator *r, enum step step,
     }
 }
 
+/* Before the thread that commits goes on, so nothing of the turn is in the file yet. */
 static void turn_is_in(struct replicator *r)
 {
+    int64_t bytes = 0;
+
+    for (size_t i = 0; i < r->parts.count; i++)
+        bytes += (int64_t)r->parts.parts[i].len;
+    if (r->snapshotter)
+        snapshotter_turn_is_in(r->snapshotter, &r->ownership.at, bytes);
     r->state.append_us = mono_us() - r->append_began_us;
     r->append_began_us = 0;
     /* The loop waited for the engine, so it was not stuck. */
@@ -296,10 +304,28 @@ static void turn_is_committed(void *self, uint32_t frames)
     buf_reset(&r->form);
 }
 
+static bool wants_copy(void *self)
+{
+    struct replicator *r = self;
+
+    return r->snapshotter && snapshotter_wants_copy(r->snapshotter);
+}
+
+static void log_is_copied(void *self)
+{
+    struct replicator *r = self;
+
+    if (r->snapshotter)
+        snapshotter_copied(r->snapshotter);
+}
+
 struct db_replication replicator_turns(struct replicator *r)
 {
-    return (struct db_replication){
-        .self = r, .next = next_turn, .committed = turn_is_committed};
+    return (struct db_replication){.self = r,
+                                   .next = next_turn,
+                                   .committed = turn_is_committed,
+                                   .wants_copy = wants_copy,
+                                   .copied = log_is_copied};
 }
 
 /* ---- for the loop ---- */
@@ -319,6 +345,7 @@ bool replicator_release(struct replicator *r, const char *heir, int64_t wait_ms)
     int64_t until_ms = mono_ms() + wait_ms;
     bool released;
 
+    snapshotter_stop(r->snapshotter); /* replicator_close() waits for it */
     pthread_mutex_lock(&r->lock);
     permission_end(&r->permission);
     snprintf(r->heir, sizeof r->heir, "%s", heir ? heir : "");
@@ -345,7 +372,28 @@ void replicator_state(struct replicator *r, struct replicator_state *out)
                                           system_ms());
 }
 
+void replicator_snapshots(struct replicator *r, struct snapshot_state *out)
+{
+    *out = (struct snapshot_state){.n = -1};
+    if (r->snapshotter)
+        snapshotter_state(r->snapshotter, out);
+}
+
 /* ---- open and close ---- */
+
+static struct snapshotter *open_snapshotter(const struct replicator_settings *s)
+{
+    struct snapshotter_settings settings = {.ops = s->ops,
+                                            .engine = s->snapshots,
+                                            .process = s->process,
+                                            .db_path = s->db_path,
+                                            .key = s->key,
+                                            .mine = s->ownership->mine,
+                                            .at = s->ownership->at,
+                                            .schema = s->schema};
+
+    return s->snapshots ? snapshotter_open(&settings) : NULL;
+}
 
 struct replicator *replicator_open(const struct replicator_settings *s)
 {
@@ -369,6 +417,7 @@ struct replicator *replicator_open(const struct replicator_settings *s)
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&r->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
+    r->snapshotter = open_snapshotter(s);
     if (pthread_create(&r->thread, NULL, replicator_main, r) != 0)
         die(EXIT_UNAVAILABLE, "can't start the replication thread");
     return r;
@@ -378,11 +427,13 @@ void replicator_close(struct replicator *r)
 {
     if (!r)
         return;
+    snapshotter_stop(r->snapshotter);
     pthread_mutex_lock(&r->lock);
     r->stop = true;
     pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->lock);
     pthread_join(r->thread, NULL);
+    snapshotter_close(r->snapshotter);
     r->ops->close(r->engine);
     sealer_close(r->sealer);
     turn_pages_close(r->pages);

@@ -10,6 +10,7 @@
 
 #include "db.h"
 #include "ownership.h"
+#include "snapshotter.h"
 
 enum {
     /* A turn of the loop takes milliseconds, and seconds while a full write-ahead log is copied. If one has not ended after this
@@ -27,7 +28,10 @@ struct replicator_settings {
     const struct ownership *ownership; /* ROLE_ACTIVE; copied */
     const char *process, *db_path;
     const uint8_t *key; /* SEAL_KEY_BYTES, to seal turns with */
-    int64_t stuck_ms;   /* REPLICATOR_STUCK_MS */
+    /* Another connection, for snapshots (snapshotter.h), the replicator's from now on, too; NULL: it makes none. */
+    struct engine *snapshots;
+    int schema;       /* of the database after the first turn */
+    int64_t stuck_ms; /* REPLICATOR_STUCK_MS */
 };
 
 struct replicator;
@@ -70,5 +74,6 @@ void replicator_state(struct replicator *r, struct replicator_state *out);
 /* Another host, as last read; seen_ms includes the time since then. false: it has no row. */
 bool replicator_node(struct replicator *r, const char *host,
                      struct engine_node *out);
+void replicator_snapshots(struct replicator *r, struct snapshot_state *out);
 
 #endif

@@ -171,19 +171,18 @@ static enum snapshot_step read_one(const struct snapshot_place *place,
 }
 
 enum snapshot_step snapshot_newest(const struct snapshot_place *place,
+                                   const uint8_t history[HISTORY_BYTES],
                                    int64_t *n, char why[ENGINE_WHY_BYTES])
 {
-    struct buf sealed;
-    int64_t epoch;
-    enum engine_result r;
+    struct read_part r = {0};
+    enum snapshot_step s;
 
-    buf_init(&sealed, SEAL_PART_BYTES);
-    r = place->ops->get_snapshot(place->engine, MANIFEST, n, &epoch, &sealed,
-                                 why);
-    buf_fini(&sealed);
-    return r == ENGINE_DONE     ? SNAPSHOT_DONE
-           : r == ENGINE_NO_ROW ? SNAPSHOT_NO_ROW
-                                : SNAPSHOT_WAIT;
+    read_part_init(&r);
+    s = read_one(place, MANIFEST, history, &r, why);
+    if (s == SNAPSHOT_DONE || s == SNAPSHOT_DAMAGED)
+        *n = r.n;
+    read_part_fini(&r);
+    return s;
 }
 
 /* ---- making one ---- */
@@ -192,7 +191,15 @@ struct snapshot_maker {
     struct snapshot_place place;
     sqlite3_file *file;
     struct manifest manifest;
-    enum { LOOK, WRITE, WRITE_MANIFEST, CHECK, CHECK_MANIFEST, FORGET } state;
+    enum {
+        LOOK,
+        CLEAN, /* of parts without a manifest */
+        WRITE,
+        WRITE_MANIFEST,
+        CHECK,
+        CHECK_MANIFEST,
+        FORGET,
+    } state;
     int64_t part;
     int64_t before; /* n of the snapshot before; -1: there is none */
     struct buf plain,
@@ -239,7 +246,8 @@ void snapshot_end(struct snapshot_maker *m)
 /* The snapshot before this one: it stays, and older ones go. */
 static enum snapshot_step look(struct snapshot_maker *m, char *why)
 {
-    enum snapshot_step s = snapshot_newest(&m->place, &m->before, why);
+    enum snapshot_step s = snapshot_newest(&m->place, m->manifest.at.history,
+                                           &m->before, why);
 
     if (s == SNAPSHOT_WAIT)
         return s;
@@ -247,7 +255,27 @@ static enum snapshot_step look(struct snapshot_maker *m, char *why)
         m->before = -1;
     if (m->before >= m->manifest.at.n)
         return SNAPSHOT_DONE; /* there is one of this content */
-    m->state = WRITE;
+    m->state = CLEAN;
+    return SNAPSHOT_MORE;
+}
+
+/* What has no manifest was begun after the newest snapshot, by a start that has ended or lost the store, or has found it damaged. */
+static enum snapshot_step clean(struct snapshot_maker *m,
+                                const struct tenure *mine, char *why)
+{
+    bool more = false;
+
+    switch (m->place.ops->forget_unfinished(m->place.engine, mine, m->before,
+                                            m->manifest.at.n, &more, why)) {
+    case ENGINE_UNKNOWN:
+        return SNAPSHOT_WAIT;
+    case ENGINE_NO_ROW:
+        return SNAPSHOT_NO_ROW;
+    case ENGINE_DONE:
+        break;
+    }
+    if (!more)
+        m->state = WRITE;
     return SNAPSHOT_MORE;
 }
 
@@ -290,15 +318,12 @@ static enum snapshot_step put(struct snapshot_maker *m,
 }
 
 static enum snapshot_step write_part(struct snapshot_maker *m,
-                                     const struct tenure *mine,
-                                     const struct position *in_log, char *why)
+                                     const struct tenure *mine, char *why)
 {
     enum snapshot_step s;
 
     if (!m->sealed.len) {
         read_pages(m);
-        if (m->part == m->manifest.parts - 1)
-            m->manifest.whole_from = in_log->n;
         seal_one(&m->place, SEAL_SNAPSHOT, &m->manifest.at, mine->epoch,
                  &m->plain, &m->sealed);
     }
@@ -308,12 +333,16 @@ static enum snapshot_step write_part(struct snapshot_maker *m,
     return s;
 }
 
+/* The log's last turn is asked for after all pages were read, so they are of this turn at most. */
 static enum snapshot_step write_manifest(struct snapshot_maker *m,
-                                         const struct tenure *mine, char *why)
+                                         const struct tenure *mine,
+                                         const struct position *in_log,
+                                         char *why)
 {
     enum snapshot_step s;
 
     if (!m->sealed.len) {
+        m->manifest.whole_from = in_log->n;
         buf_reset(&m->plain);
         put_manifest(&m->plain, &m->manifest);
         seal_one(&m->place, SEAL_MANIFEST, &m->manifest.at, mine->epoch,
@@ -399,10 +428,12 @@ enum snapshot_step snapshot_step(struct snapshot_maker *m,
     switch (m->state) {
     case LOOK:
         return look(m, why);
+    case CLEAN:
+        return clean(m, mine, why);
     case WRITE:
-        return write_part(m, mine, in_log, why);
+        return write_part(m, mine, why);
     case WRITE_MANIFEST:
-        return write_manifest(m, mine, why);
+        return write_manifest(m, mine, in_log, why);
     case CHECK:
         return check_part(m, why);
     case CHECK_MANIFEST:
@@ -411,6 +442,15 @@ enum snapshot_step snapshot_step(struct snapshot_maker *m,
         break;
     }
     return forget(m, mine, why);
+}
+
+void snapshot_progress(const struct snapshot_maker *m, int64_t *parts,
+                       int64_t *all)
+{
+    bool written = m->state > WRITE_MANIFEST;
+
+    *all = 2 * m->manifest.parts;
+    *parts = written ? m->manifest.parts + m->part : m->part;
 }
 
 /* ---- restoring one ---- */

@@ -36,27 +36,31 @@ struct snapshot_place {
 bool snapshot_due(bool has_one, int64_t turns, int64_t turn_bytes,
                   int64_t db_bytes);
 
-/* Of the newest snapshot with a manifest. SNAPSHOT_DONE, _NO_ROW, _WAIT. */
+/* The turn of the newest snapshot with a manifest. SNAPSHOT_DONE, _NO_ROW, _WAIT; _DAMAGED: its manifest has another key or history, and *n is set. */
 enum snapshot_step snapshot_newest(const struct snapshot_place *place,
+                                   const uint8_t history[HISTORY_BYTES],
                                    int64_t *n, char why[ENGINE_WHY_BYTES]);
 
 /* ---- the active ---- */
 
 struct snapshot_maker;
 
-/* Between two turns, after the write-ahead log was copied as a whole, at the position of the last turn, which is in the engine's log. `h`: a connection to the file of the
- * thread that makes the steps; only its file is read. It is borrowed, as `place` is. */
+/* `at`: of a turn that is in the engine's log, and the file has all turns up to it: the last turn, when the write-ahead log was copied as a whole between two turns. Later turns may have been
+ * copied since. `h`: a connection to the file of the thread that makes the steps; only its file is read. It is borrowed, as `place` is. */
 struct snapshot_maker *snapshot_begin(const struct snapshot_place *place,
                                       sqlite3 *h, const struct position *at,
                                       int schema);
 void snapshot_end(struct snapshot_maker *m); /* NULL is allowed */
-/* `in_log`: the last turn that is in the engine's log now. Reads and writes all parts, then the manifest; reads all of it back and compares; then deletes the snapshots before the last one,
- * and the turns up to that one. Never ends a snapshot that was replaced by another owner: each call compares `mine`. After SNAPSHOT_DAMAGED begin another one, at a later position; the older ones are
+/* `in_log`: the last turn that is in the engine's log now. Deletes what a snapshot has left that was not completed; reads and writes all parts, then the manifest; reads all of it back and
+ * compares; then deletes the snapshots before the last one, and the turns up to that one. Never ends a snapshot that was replaced by another owner: each call compares `mine`. After SNAPSHOT_DAMAGED begin another one, at a later position; the older ones are
  * still there. */
 enum snapshot_step snapshot_step(struct snapshot_maker *m,
                                  const struct tenure *mine,
                                  const struct position *in_log,
                                  char why[ENGINE_WHY_BYTES]);
+/* Parts written and read back (each counts twice), and how many that will be. */
+void snapshot_progress(const struct snapshot_maker *m, int64_t *parts,
+                       int64_t *all);
 
 /* ---- a standby ---- */
 

@@ -27,7 +27,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { DB_STATEMENTS_MAX = 512, DB_BUSY_MS = 5000 };
+enum {
+    DB_STATEMENTS_MAX = 512,
+    DB_BUSY_MS = 5000,
+    COPY_AGAIN_MS = 1000,
+};
 
 struct db {
     sqlite3 *h;
@@ -57,6 +61,8 @@ struct db {
         bool opening; /* the first turn is not in yet: copy nothing */
         bool is_turn; /* the transaction that is being committed */
         bool wrote;   /* its COMMIT wrote frames */
+        int64_t
+            copy_again_ms; /* mono; a reader prevented a copy that is wanted: not before */
     } replicated;
     enum {
         SCRUB_NOT,
@@ -168,10 +174,35 @@ static bool wal_begin_anew(struct db *db)
     int64_t begun_us = mono_us();
     int rc = copy_all(db, SQLITE_CHECKPOINT_RESTART);
 
-    db->wal_held = rc == SQLITE_OK ? 0 : db->wal_pages;
+    if (rc == SQLITE_OK)
+        db->wal_held = 0;
+    else if (db->wal_pages)
+        db->wal_held = db->wal_pages;
     if (rc == SQLITE_OK && db->copier)
         copier_note(db->copier, mono_us() - begun_us);
     return rc == SQLITE_OK;
+}
+
+/* Whether a snapshot waits for the whole WAL to be in the file. */
+static bool copy_is_wanted(struct db *db)
+{
+    const struct db_replication *with = &db->replicated.with;
+
+    return db->replicated.reader && with->wants_copy(with->self) &&
+           mono_ms() >= db->replicated.copy_again_ms;
+}
+
+/* The WAL was to be copied between two turns. */
+static void tell_copied(struct db *db, bool copied)
+{
+    const struct db_replication *with = &db->replicated.with;
+
+    if (!db->replicated.reader)
+        return;
+    if (copied)
+        with->copied(with->self);
+    else
+        db->replicated.copy_again_ms = mono_ms() + COPY_AGAIN_MS;
 }
 
 static int64_t bytes_of(const struct db *db, int pages)
@@ -179,7 +210,7 @@ static int64_t bytes_of(const struct db *db, int pages)
     return (int64_t)pages * db->page_bytes;
 }
 
-static struct wal look(struct db *db)
+static struct wal look(struct db *db, bool wanted)
 {
     if (db->wal_pages < db->wal_held)
         db->wal_held = 0;
@@ -188,7 +219,8 @@ static struct wal look(struct db *db)
         .bytes = bytes_of(db, db->wal_pages),
         .held_bytes = bytes_of(db, db->wal_held),
         .rest_bytes = bytes_of(db, copier_rest(db->copier, db->wal_pages)),
-        .free_bytes = disk_free_bytes(db)};
+        .free_bytes = disk_free_bytes(db),
+        .wanted = wanted};
 }
 
 void db_copy_in_pieces(struct db *db, int bytes)
@@ -209,15 +241,29 @@ static void truncate_wal(struct db *db)
     if (copy_all(db, SQLITE_CHECKPOINT_TRUNCATE) == SQLITE_OK) {
         db->scrub = SCRUB_DONE;
         db->wal_pages = db->wal_held = 0;
+        tell_copied(db, true);
     } else {
         checker_break(db->checker);
         verifier_break(db->verifier);
     }
 }
 
+/* false: a reader prevented it. */
+static bool begin_anew(struct db *db)
+{
+    bool begun;
+
+    copier_pause(db->copier);
+    begun = wal_begin_anew(db);
+    db->wal_pages = 0;
+    tell_copied(db, begun);
+    return begun;
+}
+
 void db_tidy(struct db *db)
 {
     struct wal wal;
+    bool wanted;
 
     if (db->replicated.opening)
         return;
@@ -225,9 +271,14 @@ void db_tidy(struct db *db)
         truncate_wal(db);
         return;
     }
-    if (db->wal_pages == 0)
+    wanted = copy_is_wanted(db);
+    if (db->wal_pages == 0) {
+        /* There was no commit since it was begun anew, or since that was tried. */
+        if (wanted)
+            (void)begin_anew(db);
         return;
-    wal = look(db);
+    }
+    wal = look(db, wanted);
     switch (wal_step(&wal)) {
     case WAL_LEAVE:
         break;
@@ -235,13 +286,11 @@ void db_tidy(struct db *db)
         copier_begin(db->copier);
         break;
     case WAL_BEGIN_ANEW:
-        copier_pause(db->copier);
-        if (!wal_begin_anew(db) && wal_presses(&wal)) {
+        if (!begin_anew(db) && wal_presses(&wal)) {
             /* Their read transactions hold the log. */
             checker_break(db->checker);
             verifier_break(db->verifier);
         }
-        db->wal_pages = 0;
         break;
     }
 }

@@ -101,13 +101,17 @@ struct db_turn {
     struct bytes history, chain; /* `chain`: of the turn before it */
     int64_t n;
 };
-/* Of a replicated file: what is done with its turns. The thread that commits calls these. */
+/* Of a replicated file: what is done with its turns. The thread that commits calls the first two, the caller of db_tidy() the others. */
 struct db_replication {
     void *self;
     /* Before COMMIT. It is asked again with the same answer when the disk was full. */
     void (*next)(void *self, struct db_turn *turn);
     /* After COMMIT and its sync. The turn ends at frame `frames` of the write-ahead log. Returns when the turn cannot be lost any more. */
     void (*committed)(void *self, uint32_t frames);
+    /* Between two turns, never before the first one is in: whether the whole write-ahead log should be copied into the file soon. It is asked often. */
+    bool (*wants_copy)(void *self);
+    /* Between two turns: the file has all turns now. A later turn is copied into it at any time. */
+    void (*copied)(void *self);
 };
 /* Call it once, right after db_open(); *r is copied. From the first db_commit_begin() or db_commit_write() on, each transaction that changes rows is a
  * turn, and has its number in the one row of the table `replicated`. The first turn also has what was written since db_open(). A turn

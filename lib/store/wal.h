@@ -8,7 +8,9 @@
  * limit in any case.
  *
  * The last free space of a disk is for data, not for its WAL: when space is short the WAL is
- * restarted sooner, and when there is none, after each commit. */
+ * restarted sooner, and when there is none, after each commit.
+ *
+ * A snapshot of a replicated file begins when the whole WAL is in the file. When one is wanted, the WAL is restarted as soon as the rest is short. */
 #ifndef STORE_WAL_H
 #define STORE_WAL_H
 
@@ -33,6 +35,7 @@ struct wal {
         held_bytes; /* its length when a reader prevented the restart; 0: no reader did */
     int64_t rest_bytes; /* not copied yet; negative: it is being copied */
     int64_t free_bytes; /* free on the disk */
+    bool wanted;        /* all of it should be in the file soon */
 };
 
 enum wal_step { WAL_LEAVE, WAL_COPY, WAL_BEGIN_ANEW };

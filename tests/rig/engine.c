@@ -258,6 +258,12 @@ static enum engine_result call(struct engine *e, const char *name,
         json_object_set_new(out, "more", json_boolean(more));
         return result;
     }
+    if (strcmp(name, "forget_unfinished") == 0) {
+        result = engine_postgres.forget_unfinished(
+            e, &mine, number(in, "after"), number(in, "before"), &more, why);
+        json_object_set_new(out, "more", json_boolean(more));
+        return result;
+    }
     die(EXIT_USAGE, "no such call: %s", name);
 }
 

@@ -351,6 +351,28 @@ static enum engine_result me_forget(struct engine *handle,
     return ENGINE_DONE;
 }
 
+static enum engine_result me_forget_unfinished(struct engine *handle,
+                                               const struct tenure *mine,
+                                               int64_t after, int64_t before,
+                                               bool *more,
+                                               char why[ENGINE_WHY_BYTES])
+{
+    struct memory_engine *e = me(handle);
+    bool execute;
+    size_t kept = 0;
+
+    if (me_unknown(e, &execute, why))
+        return ENGINE_UNKNOWN;
+    if (!me_owns(e, mine))
+        return ENGINE_NO_ROW;
+    for (size_t i = 0; i < e->part_count; i++)
+        if (e->parts[i].n <= after || e->parts[i].n >= before)
+            e->parts[kept++] = e->parts[i];
+    *more = kept < e->part_count; /* the second time there is nothing */
+    e->part_count = kept;
+    return ENGINE_DONE;
+}
+
 static const struct engine_ops memory_engine_ops = {
     .append = me_append,
     .beat = me_beat,
@@ -361,6 +383,7 @@ static const struct engine_ops memory_engine_ops = {
     .put_snapshot = me_put_snapshot,
     .get_snapshot = me_get_snapshot,
     .forget = me_forget,
+    .forget_unfinished = me_forget_unfinished,
 };
 
 #endif

@@ -51,6 +51,24 @@ static void a_long_wal_restarts_when_its_rest_is_short(void **state)
     assert_int_equal(step(63, -1), WAL_LEAVE);
 }
 
+/* For a snapshot, also a short one, which a reader may have prevented before. */
+static void a_wal_that_is_wanted_restarts_when_its_rest_is_short(void **state)
+{
+    struct wal w = {.piece_bytes = WAL_PIECE_BYTES,
+                    .bytes = 3 * MIB,
+                    .held_bytes = 3 * MIB,
+                    .rest_bytes = WAL_REST_BYTES,
+                    .free_bytes = 100 * gib,
+                    .wanted = true};
+
+    (void)state;
+    assert_int_equal(wal_step(&w), WAL_BEGIN_ANEW);
+    w.rest_bytes++;
+    assert_int_equal(wal_step(&w), WAL_COPY);
+    w.rest_bytes = -1;
+    assert_int_equal(wal_step(&w), WAL_LEAVE);
+}
+
 static void a_very_long_wal_always_restarts(void **state)
 {
     (void)state;
@@ -108,6 +126,7 @@ int main(void)
         cmocka_unit_test(a_short_wal_is_copied_in_pieces),
         cmocka_unit_test(past_the_limit_no_piece_is_longer_than_the_loops_rest),
         cmocka_unit_test(a_long_wal_restarts_when_its_rest_is_short),
+        cmocka_unit_test(a_wal_that_is_wanted_restarts_when_its_rest_is_short),
         cmocka_unit_test(a_very_long_wal_always_restarts),
         cmocka_unit_test(a_copy_blocked_by_a_reader_is_tried_again),
         cmocka_unit_test(the_last_space_of_a_disk_is_not_for_the_wal),
