@@ -43,6 +43,10 @@ struct replicator {
     bool releasing; /* permission has ended for good */
     char heir[ENGINE_HOST_BYTES]; /* of the release */
     bool stop;
+    struct engine_node *nodes; /* other hosts, as last read */
+    size_t node_count;
+    int64_t nodes_read_ms, nodes_due_ms; /* mono_ms() */
+    bool nodes_failed;                   /* the last attempt to read them */
 };
 
 /* ---- the end of the process ---- */
@@ -64,14 +68,21 @@ _Noreturn static void contradicts(const struct replicator *r)
 
     put_position(of_file, file);
     put_position(of_log, &o->owner.at);
+    if (!o->owner.exists)
+        die(EXIT_STORAGE,
+            "the engine has no owner row of %s any more, and %s has %s%s. An "
+            "operator ended replication, or the engine was restored from a "
+            "backup: an operator has to begin a new history, or to turn "
+            "replication off",
+            r->process, r->db_path, of_file,
+            o->has_open ? ", not acknowledged" : "");
     die(EXIT_STORAGE,
         "the engine's log of %s contradicts %s: the file has %s%s, the log %s "
         "%s. The engine was restored from a backup, or lost commits that it "
         "had acknowledged: an operator has to begin a new history",
         r->process, r->db_path, of_file,
         o->has_open ? ", not acknowledged," : "",
-        !o->owner.exists ? "was deleted; it had"
-        : memcmp(file->history, o->owner.at.history, HISTORY_BYTES) == 0
+        memcmp(file->history, o->owner.at.history, HISTORY_BYTES) == 0
             ? "ends with"
             : "has another history, and ends with",
         of_log);
@@ -82,10 +93,11 @@ _Noreturn static void fenced(const struct replicator *r)
     const struct ownership *o = &r->ownership;
 
     die(EXIT_FENCED,
-        "another start owns the store of %s: it has epoch %lld, this one had "
-        "%lld. This process has sent nothing since its permission ended; "
-        "start it again as a standby",
-        r->process, (long long)o->owner.epoch, (long long)o->mine.epoch);
+        "another start owns the store of %s, on host \"%s\": it has epoch "
+        "%lld, this one had %lld. This process has sent nothing since its "
+        "permission ended; start it again, and it becomes a standby",
+        r->process, o->owner.host, (long long)o->owner.epoch,
+        (long long)o->mine.epoch);
 }
 
 /* ---- the thread ---- */
@@ -222,6 +234,56 @@ static void do_step(struct replicator *r, enum step step)
     pthread_cond_broadcast(&r->changed);
 }
 
+/* How long to wait before the rows of other hosts are read again, at most `ms`; 0: now. They are read while the engine acknowledges and nothing else is to be
+ * done, because a turn that is committed meanwhile waits for it. */
+static int64_t nodes_wait_ms(const struct replicator *r, int64_t ms)
+{
+    int64_t left_ms = r->nodes_due_ms - mono_ms();
+
+    if (r->state.failing_since_ms || r->releasing || left_ms >= ms)
+        return ms;
+    return left_ms > 0 ? left_ms : 0;
+}
+
+/* A failure says nothing about the permission to send, and the former rows stay. */
+static void read_nodes(struct replicator *r)
+{
+    const struct engine_node *nodes;
+    struct engine_node *copy = NULL;
+    char why[ENGINE_WHY_BYTES];
+    bool failed;
+    size_t count;
+
+    pthread_mutex_unlock(&r->lock);
+    failed = r->ops->nodes(r->engine, &nodes, &count, why) != ENGINE_DONE;
+    if (!failed) {
+        copy = gr_alloc((count + 1) * sizeof *copy);
+        memcpy(copy, nodes, count * sizeof *copy);
+    }
+    pthread_mutex_lock(&r->lock);
+    if (failed && !r->nodes_failed)
+        log_warn(NULL, "the standbys' rows could not be read from the engine",
+                 LS("error", why));
+    r->nodes_failed = failed;
+    r->nodes_due_ms = mono_ms() + r->permission.hold_ms / 2;
+    if (failed)
+        return;
+    free(r->nodes);
+    r->nodes = copy;
+    r->node_count = count;
+    r->nodes_read_ms = mono_ms();
+}
+
+static void wait_for_work(struct replicator *r, int64_t wait_ms)
+{
+    int64_t ms = nodes_wait_ms(r, wait_ms);
+
+    if (ms)
+        wait_for_change(r, ms);
+    else
+        read_nodes(r);
+}
+
 static void *replicator_main(void *arg)
 {
     struct replicator *r = arg;
@@ -233,7 +295,7 @@ static void *replicator_main(void *arg)
 
         switch (step) {
         case STEP_WAIT:
-            wait_for_change(r, wait_ms);
+            wait_for_work(r, wait_ms);
             break;
         case STEP_FENCED:
             fenced(r);
@@ -359,6 +421,48 @@ bool replicator_release(struct replicator *r, const char *heir, int64_t wait_ms)
     return released;
 }
 
+static int64_t seen_ms(const struct replicator *r,
+                       const struct engine_node *node)
+{
+    return node->seen_ms + mono_ms() - r->nodes_read_ms;
+}
+
+static void count_standbys(const struct replicator *r,
+                           struct replicator_state *out)
+{
+    int64_t known_ms = REPLICATOR_KNOWN_TAKEOVERS *
+                       r->ownership.takeover_after_ms;
+
+    for (size_t i = 0; i < r->node_count; i++) {
+        const struct engine_node *node = &r->nodes[i];
+        int64_t behind = r->ownership.at.n - node->n;
+
+        if (seen_ms(r, node) > known_ms)
+            continue;
+        out->standbys++;
+        out->ready += node->ready;
+        if (behind > out->behind)
+            out->behind = behind;
+    }
+}
+
+bool replicator_node(struct replicator *r, const char *host,
+                     struct engine_node *out)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < r->node_count && !found; i++) {
+        found = strcmp(r->nodes[i].host, host) == 0;
+        if (found) {
+            *out = r->nodes[i];
+            out->seen_ms = seen_ms(r, out);
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+    return found;
+}
+
 void replicator_state(struct replicator *r, struct replicator_state *out)
 {
     pthread_mutex_lock(&r->lock);
@@ -367,6 +471,7 @@ void replicator_state(struct replicator *r, struct replicator_state *out)
     out->epoch = r->ownership.mine.epoch;
     out->n = r->ownership.at.n;
     out->turn_open = r->ownership.has_open;
+    count_standbys(r, out);
     pthread_mutex_unlock(&r->lock);
     out->may_send_ms = permission_left_ms(&r->permission, mono_ms(),
                                           system_ms());
@@ -438,6 +543,7 @@ void replicator_close(struct replicator *r)
     sealer_close(r->sealer);
     turn_pages_close(r->pages);
     buf_fini(&r->form);
+    free(r->nodes);
     pthread_mutex_destroy(&r->lock);
     pthread_cond_destroy(&r->changed);
     free(r->process);

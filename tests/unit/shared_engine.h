@@ -39,6 +39,11 @@ struct engine {
     _Atomic int appends, beats, judges, releases, repeats;
     _Atomic int waiting;   /* statements that wait now */
     _Atomic bool differed; /* a turn was repeated with other bytes */
+    /* The rows of other hosts; a test sets them before it opens the replicator. */
+    struct engine_node nodes[4];
+    size_t node_count;
+    _Atomic int node_reads;
+    _Atomic bool no_nodes; /* they cannot be read */
     uint8_t arena[];
 };
 
@@ -222,11 +227,24 @@ static enum engine_result shared_follow(struct engine *s, const struct node *me,
     return shared_take_one(&s->lose) ? ENGINE_UNKNOWN : ENGINE_DONE;
 }
 
+static enum engine_result shared_nodes(struct engine *s,
+                                       const struct engine_node **nodes,
+                                       size_t *count,
+                                       char why[ENGINE_WHY_BYTES])
+{
+    s->node_reads++;
+    *nodes = s->nodes;
+    *count = s->node_count;
+    snprintf(why, ENGINE_WHY_BYTES, "the nodes were refused");
+    return s->no_nodes ? ENGINE_UNKNOWN : ENGINE_DONE;
+}
+
 static const struct engine_ops shared_engine_ops = {.close = shared_close,
                                                     .append = shared_append,
                                                     .beat = shared_beat,
                                                     .release = shared_release,
-                                                    .follow = shared_follow};
+                                                    .follow = shared_follow,
+                                                    .nodes = shared_nodes};
 
 /* What an active begins with: the owner of epoch `epoch`, at the end of the log. */
 static inline struct ownership shared_take_over(struct engine *s, uint8_t name,

@@ -675,6 +675,93 @@ static void the_state_says_what_failed_and_since_when(void **state)
     assert_string_equal(t.state.error, "");
 }
 
+static void has_node(const char *host, int64_t n, bool ready, int64_t seen_ms)
+{
+    struct engine_node *node = &t.engine->nodes[t.engine->node_count++];
+
+    *node = (struct engine_node){.n = n, .ready = ready, .seen_ms = seen_ms};
+    snprintf(node->host, sizeof node->host, "%s", host);
+}
+
+static void wait_for_nodes(void)
+{
+    int reads = t.engine->node_reads;
+
+    while (t.engine->node_reads < reads + 2) /* one is whole */
+        usleep(1000);
+}
+
+static void the_state_counts_the_standbys(void **state)
+{
+    struct engine_node node;
+
+    (void)state;
+    has_node("b", 3, true, 10);
+    has_node("c", 1, false, 20);
+    has_node("gone", 0, true, 5LL * TAKEOVER_MS);
+    open_active(&t);
+    run(3);
+    wait_for_nodes();
+    replicator_state(t.replicator, &t.state);
+    assert_int_equal(t.state.standbys, 2);
+    assert_int_equal(t.state.ready, 1);
+    assert_int_equal(t.state.behind, 2);
+    assert_true(replicator_node(t.replicator, "gone", &node));
+    assert_true(node.ready && node.n == 0 && node.seen_ms >= 5 * TAKEOVER_MS);
+    assert_true(replicator_node(t.replicator, "b", &node));
+    assert_true(node.ready && node.n == 3 && node.seen_ms >= 10);
+    assert_false(replicator_node(t.replicator, "d", &node));
+}
+
+/* The rows get old by themselves. */
+static void standbys_that_cannot_be_read_are_forgotten(void **state)
+{
+    struct engine_node node;
+
+    (void)state;
+    has_node("b", 1, true, 0);
+    open_active(&t);
+    run(1);
+    wait_for_nodes();
+    t.engine->no_nodes = true;
+    wait_for_nodes();
+    replicator_state(t.replicator, &t.state);
+    assert_int_equal(t.state.failing_since_ms, 0);
+    assert_string_equal(t.state.error, "");
+    while (!replicator_may_send(t.replicator))
+        usleep(1000); /* a busy machine */
+    do {
+        replicator_state(t.replicator, &t.state);
+        usleep(1000);
+    } while (t.state.standbys);
+    assert_true(replicator_node(t.replicator, "b", &node));
+    assert_true(node.seen_ms > 4 * TAKEOVER_MS);
+    t.engine->no_nodes = false;
+    do {
+        replicator_state(t.replicator, &t.state);
+        usleep(1000);
+    } while (!t.state.standbys);
+}
+
+static void standbys_are_not_read_while_the_engine_is_silent(void **state)
+{
+    int reads;
+
+    (void)state;
+    open_active(&t);
+    run(1);
+    t.engine->silent = 1;
+    do {
+        replicator_state(t.replicator, &t.state);
+        usleep(1000);
+    } while (!t.state.failing_since_ms);
+    reads = t.engine->node_reads;
+    usleep(2 * HOLD_MS * 1000); /* not one more */
+    assert_int_equal(t.engine->node_reads, reads);
+    t.engine->silent = 0;
+    wait_for_nodes();
+}
+
 static void a_loop_that_hangs_ends_the_beats(void **state)
 {
     int beats;
@@ -712,6 +799,24 @@ static void a_release_gives_the_store_away(void **state)
     assert_false(replicator_may_send(t.replicator));
     assert_memory_equal(t.engine->e.durable.holder, nobody, HOLDER_BYTES);
     assert_int_equal(t.engine->releases, 1);
+}
+
+static void a_release_names_the_host_that_takes_over(void **state)
+{
+    (void)state;
+    open_active(&t);
+    run(1);
+    assert_true(replicator_release(t.replicator, "b", 5000));
+    assert_string_equal(t.engine->e.durable.heir, "b");
+}
+
+static void a_release_for_nobody_in_particular_has_no_heir(void **state)
+{
+    (void)state;
+    open_active(&t);
+    run(1);
+    assert_true(replicator_release(t.replicator, NULL, 5000));
+    assert_string_equal(t.engine->e.durable.heir, "");
 }
 
 static void a_release_without_a_response_ends_in_bounded_time(void **state)
@@ -773,6 +878,7 @@ static int work_after_a_takeover(void *self)
         shared_lock(t.engine);
         t.engine->e.seen.epoch++;
         t.engine->e.seen.holder[0] = 9;
+        snprintf(t.engine->e.seen.host, sizeof t.engine->e.seen.host, "b");
         small_make_durable(&t.engine->e);
         pthread_mutex_unlock(&t.engine->lock);
     }
@@ -798,7 +904,8 @@ static void a_fenced_active_ends_with_75(void **state)
 
     (void)state;
     assert_int_equal(ends_with(be_fenced, said), EXIT_FENCED);
-    assert_non_null(strstr(said, "it has epoch 2, this one had 1"));
+    assert_non_null(
+        strstr(said, "on host \"b\": it has epoch 2, this one had 1"));
     assert_int_equal(last_of_log(), 2);
 }
 
@@ -828,6 +935,32 @@ static void a_log_that_lost_turns_ends_the_active_with_74(void **state)
     assert_int_equal(ends_with(be_contradicted, said), EXIT_STORAGE);
     assert_non_null(strstr(said, "the file has turn 3 "));
     assert_non_null(strstr(said, "the log ends with turn 1 "));
+}
+
+static int work_after_an_end(void *self)
+{
+    if (t.turns == 2) {
+        shared_lock(t.engine);
+        memset(&t.engine->e.seen, 0, sizeof t.engine->e.seen);
+        small_make_durable(&t.engine->e);
+        pthread_mutex_unlock(&t.engine->lock);
+    }
+    return work(self);
+}
+
+static void be_ended(void)
+{
+    run_until_it_ends(work_after_an_end);
+}
+
+static void the_end_of_the_history_ends_the_active_with_74(void **state)
+{
+    char said[4096];
+
+    (void)state;
+    assert_int_equal(ends_with(be_ended, said), EXIT_STORAGE);
+    assert_non_null(strstr(said, "the engine has no owner row"));
+    assert_non_null(strstr(said, "has turn 3 "));
 }
 
 static int work_silent_and_stop(void *self)
@@ -1028,12 +1161,18 @@ int main(void)
         T(a_turn_without_rows_waits_for_permission),
         T(an_idle_active_keeps_its_permission),
         T(the_state_says_what_failed_and_since_when),
+        T(the_state_counts_the_standbys),
+        T(standbys_that_cannot_be_read_are_forgotten),
+        T(standbys_are_not_read_while_the_engine_is_silent),
         T(a_loop_that_hangs_ends_the_beats),
         T(a_release_gives_the_store_away),
+        T(a_release_names_the_host_that_takes_over),
+        T(a_release_for_nobody_in_particular_has_no_heir),
         T(a_release_without_a_response_ends_in_bounded_time),
         T(a_release_of_unknown_outcome_is_not_repeated),
         T(a_fenced_active_ends_with_75),
         T(a_log_that_lost_turns_ends_the_active_with_74),
+        T(the_end_of_the_history_ends_the_active_with_74),
         T(sigterm_ends_a_wait_for_the_engine),
         T(sigterm_ends_a_wait_for_permission),
         T(a_kill_leaves_at_most_one_turn_that_the_log_lacks),
