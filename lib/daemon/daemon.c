@@ -561,9 +561,12 @@ bool daemon_waits_for_engine(const struct daemon *d)
 
 static void waits(const struct daemon *d)
 {
-    manager_waits(mono_ms(), d->loop.disk_ms,
-                  daemon_waits_for_engine(d) ? "the replication database"
-                                             : "the disk");
+    int64_t now = mono_ms(), since_ms = d->loop.disk_ms;
+    bool engine = since_ms && now - since_ms >= SECOND_MS &&
+                  daemon_waits_for_engine(d);
+
+    manager_waits(now, since_ms,
+                  engine ? "the replication database" : "the disk");
 }
 
 /* While the loop waits for the engine: nothing is sent that could tell of an unacknowledged turn, but clients should not

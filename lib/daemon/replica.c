@@ -341,6 +341,8 @@ struct replica *replica_become_owner(const struct replica_start *s)
     begin_following(r, s, ended);
     wait_for_ownership(r, s);
     with.engine = r->engine;
+    with.schema = s->schema;
+    with.snapshots = engine_postgres.open(&e);
     with.ownership = follower_ownership(r->follower);
     r->replicator = replicator_open(&with);
     follower_close(r->follower);

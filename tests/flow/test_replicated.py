@@ -91,6 +91,30 @@ class Replicated(RigTest):
         more = b.accept()
         self.assertEqual(b.trace(more)["sequence"], len(traced) + 1)
 
+    def test_a_wiped_host_comes_back_as_a_standby(self):
+        """P1: the active makes snapshots, from which a host without files becomes a standby, and takes over later."""
+        _, a, b = self.pair()
+        a.start()
+        events = [a.accept() for _ in range(10)]
+        b.follow()
+        a.lose()
+        b.start("deliverer-1")
+        for name in STORES:
+            wait_for(b[name].up, 60, f"{name} of b to own its store")
+        events += [b.accept() for _ in range(10)]
+        a.follow()
+        for name in STORES:
+            self.assertIn("restoring a snapshot", a[name].log())
+        events += [b.accept() for _ in range(10)]
+        b.lose()
+        a.start("deliverer-1")
+        for name in STORES:
+            wait_for(a[name].up, 60, f"{name} of a to own its store")
+        for event in events:
+            a.wait_status(event, timeout=60)
+        self.assertEqual([a.trace(e)["sequence"] for e in events],
+                         list(range(1, len(events) + 1)))
+
     def test_a_stop_gives_the_stores_away(self):
         """P1: a standby does not wait for the silence of a process that was stopped, and the stopped host follows it afterwards."""
         _, a, b = self.pair()
