@@ -79,7 +79,7 @@ struct log_row { /* one turn of the log, whole */
 
 struct engine_settings {
     const char *database; /* libpq: a URI or "service=…" */
-    const char *process;  /* "": only overview() is called */
+    const char *process;  /* "": for overview() alone */
     const char *host;     /* the name of this host */
     /* Half of it limits connecting, and again each call; one that carries more bytes gets 1 s more for each 4 MiB, and 2.5 holds at most. */
     int64_t hold_ms;
@@ -105,7 +105,7 @@ struct engine_ops {
     enum engine_result (*beat)(struct engine *e, const struct tenure *mine,
                                const struct position *at, int64_t *beat,
                                char why[ENGINE_WHY_BYTES]);
-    /* Gives the row away, to the host `heir`, or to any ("" ): holder is empty. Compares `beat`, too, so that it cannot arrive late. */
+    /* Gives the row away, to the host `heir`, or to any (""): holder is empty. Compares `beat`, too, so that it cannot arrive late. */
     enum engine_result (*release)(struct engine *e, const struct tenure *mine,
                                   const struct position *at, int64_t beat,
                                   const char *heir, char why[ENGINE_WHY_BYTES]);
@@ -154,23 +154,23 @@ struct engine_ops {
     enum engine_result (*begin_history)(struct engine *e,
                                         const struct position *at, int schema,
                                         char why[ENGINE_WHY_BYTES]);
-    /* Ends the history of this process: deletes the owner row and the rows of its hosts, if history, epoch, holder, last, chain and beat are those of `seen`. No statement of
-     * that history changes a row afterwards; an active that is still there ends with EXIT_STORAGE (74) at its next one. The caller knows that nobody sends any more: `seen`
-     * has no holder, or the caller has the lock of the holder's host, or it has seen the same beat for takeover_after. The log and the snapshots stay until clear(). */
+    /* Ends the history of this process: deletes the owner row, if history, epoch, holder, last, chain and beat are those of `seen`. No statement of that history changes a row
+     * afterwards; an active that is still there ends with EXIT_STORAGE (74) at its next one. The caller knows that nobody sends any more: `seen` has no holder, or the
+     * caller has the lock of the holder's host, or it has seen the same beat for takeover_after. The other rows stay until clear(). */
     enum engine_result (*end_history)(struct engine *e,
                                       const struct owner *seen,
                                       char why[ENGINE_WHY_BYTES]);
-    /* Deletes at most 100 rows of the log and as many of snapshots that an ended history has left. *more: call it again. ENGINE_NO_ROW: this process has an owner row, and nothing
-     * is deleted. */
+    /* Deletes what an ended history has left: at most 100 rows of the log, as many of snapshots, and those of hosts. *more: call it again. ENGINE_NO_ROW: this process has an
+     * owner row, and nothing is deleted. */
     enum engine_result (*clear)(struct engine *e, bool *more,
                                 char why[ENGINE_WHY_BYTES]);
 
-    /* Reads, which prove nothing. What they give belongs to the engine until its next call. */
-    /* The other hosts of this process, by name: who follows it, and how far. It takes at most an eighth of hold. */
+    /* Two reads, which prove nothing; what they give belongs to the engine until its next call. nodes(): the other hosts of this process, by name. It takes at most
+     * an eighth of hold, and as long to connect. */
     enum engine_result (*nodes)(struct engine *e,
                                 const struct engine_node **nodes, size_t *count,
                                 char why[ENGINE_WHY_BYTES]);
-    /* Each process that has an owner row, by name. */
+    /* Each process that has an owner row, by name. With accept_weak it also reads from an engine whose settings are weak. */
     enum engine_result (*overview)(struct engine *e,
                                    const struct engine_store **stores,
                                    size_t *count, char why[ENGINE_WHY_BYTES]);

@@ -1,6 +1,7 @@
 /* engine_postgres: the log and the owner row in PostgreSQL: the statements of docs/decisions/0126. */
 #include "engine_transaction.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,10 +10,12 @@ extern const char replication_engine_postgres_sql[];
 struct engine {
     struct engine_connection connection;
     char *host;
-    /* What follow() has read. */
+    /* What the last call has read. */
     PGresult *log;
     struct log_row *rows;
     struct bytes *parts;
+    struct engine_node *nodes;
+    struct engine_store *stores;
 };
 
 static struct engine *pg_open(const struct engine_settings *s)
@@ -32,6 +35,10 @@ static void forget_rows(struct engine *e)
     e->rows = NULL;
     free(e->parts);
     e->parts = NULL;
+    free(e->nodes);
+    e->nodes = NULL;
+    free(e->stores);
+    e->stores = NULL;
 }
 
 static void pg_close(struct engine *e)
@@ -192,21 +199,60 @@ static enum engine_result pg_claim(struct engine *e, const struct owner *seen,
     return result;
 }
 
-static bool read_owner(const PGresult *r, struct owner *owner)
+/* A text that is too long is cut. */
+static void get_text(const PGresult *r, int row, int column, char *out,
+                     size_t n)
 {
-    *owner = (struct owner){.exists = PQntuples(r) == 1};
-    if (!owner->exists)
-        return !PQntuples(r);
-    owner->epoch = get_number(r, 0, 1);
-    owner->at.n = get_number(r, 0, 3);
-    owner->beat = get_number(r, 0, 5);
-    owner->claim = get_number(r, 0, 6);
-    owner->schema = (int)get_number(r, 0, 7);
-    return get_fixed(r, 0, 0, owner->at.history, HISTORY_BYTES) &&
-           (!PQgetlength(r, 0, 2) ||
-            get_fixed(r, 0, 2, owner->holder, HOLDER_BYTES)) &&
-           get_fixed(r, 0, 4, owner->at.chain, CHAIN_BYTES);
+    snprintf(out, n, "%s", PQgetvalue(r, row, column));
 }
+
+#define OWNER_COLUMNS                                                  \
+    "history, epoch, holder, last, chain, beat, claim, schema, host, " \
+    "heir"
+
+enum {
+    OWNER_HISTORY,
+    OWNER_EPOCH,
+    OWNER_HOLDER,
+    OWNER_LAST,
+    OWNER_CHAIN,
+    OWNER_BEAT,
+    OWNER_CLAIM,
+    OWNER_SCHEMA,
+    OWNER_HOST,
+    OWNER_HEIR,
+    OWNER_END,
+};
+
+/* false: a value has another length. */
+static bool read_owner(const struct engine *e, const PGresult *r, int row,
+                       struct owner *owner)
+{
+    const char *heir = PQgetvalue(r, row, OWNER_HEIR);
+
+    *owner = (struct owner){.exists = true};
+    owner->epoch = get_number(r, row, OWNER_EPOCH);
+    owner->at.n = get_number(r, row, OWNER_LAST);
+    owner->beat = get_number(r, row, OWNER_BEAT);
+    owner->claim = get_number(r, row, OWNER_CLAIM);
+    owner->schema = (int)get_number(r, row, OWNER_SCHEMA);
+    get_text(r, row, OWNER_HOST, owner->host, sizeof owner->host);
+    get_text(r, row, OWNER_HEIR, owner->heir, sizeof owner->heir);
+    owner->for_another = *heir && strcmp(heir, e->host) != 0;
+    return get_fixed(r, row, OWNER_HISTORY, owner->at.history, HISTORY_BYTES) &&
+           (!PQgetlength(r, row, OWNER_HOLDER) ||
+            get_fixed(r, row, OWNER_HOLDER, owner->holder, HOLDER_BYTES)) &&
+           get_fixed(r, row, OWNER_CHAIN, owner->at.chain, CHAIN_BYTES);
+}
+
+static bool read_owner_if_any(const struct engine *e, const PGresult *r,
+                              struct owner *owner)
+{
+    *owner = (struct owner){0};
+    return !PQntuples(r) || read_owner(e, r, 0, owner);
+}
+
+static const char bad_owner[] = "the owner row has a value of another length";
 
 /* Columns of the log as follow() reads them. */
 enum { LOG_N, LOG_PART, LOG_EPOCH, LOG_CHAIN, LOG_BYTES };
@@ -245,9 +291,8 @@ static const char node_sql[] =
     "ON CONFLICT (process, host) DO UPDATE SET n = excluded.n, "
     "chain = excluded.chain, ready = excluded.ready, why = excluded.why, "
     "seen = excluded.seen";
-static const char owner_sql[] =
-    "SELECT history, epoch, holder, last, chain, beat, claim, schema "
-    "FROM grapnel.owner WHERE process = $1";
+static const char owner_sql[] = "SELECT " OWNER_COLUMNS
+                                " FROM grapnel.owner WHERE process = $1";
 /* A turn's sum includes all of its parts, because rows with the same n are peers in the order of the window. */
 static const char log_sql[] =
     "WITH first AS (SELECT min(n) AS n FROM grapnel.log "
@@ -295,9 +340,8 @@ static enum engine_result pg_follow(struct engine *e, const struct node *me,
     param_text(p, e->connection.process);
     result = transact(&e->connection, &t, why);
     if (result == ENGINE_DONE &&
-        !read_owner(t.statements[t.count - 1].result, owner))
-        result = engine_unknown(
-            why, "the owner row has a value of another length", "");
+        !read_owner_if_any(e, t.statements[t.count - 1].result, owner))
+        result = engine_unknown(why, bad_owner, "");
     if (result == ENGINE_DONE && max_bytes) {
         PGresult *log = t.statements[1].result;
 
@@ -447,6 +491,8 @@ pg_forget_unfinished(struct engine *e, const struct tenure *mine, int64_t after,
     return result;
 }
 
+/* ---- the beginning and the end of a history ---- */
+
 static enum engine_result pg_begin_history(struct engine *e,
                                            const struct position *at,
                                            int schema,
@@ -456,8 +502,10 @@ static enum engine_result pg_begin_history(struct engine *e,
     struct params *p = transaction_add(
         &t, "INSERT INTO grapnel.owner (process, history, epoch, holder, last, "
             "chain, beat, claim, schema, host, heir) "
-            "VALUES ($1, $2, 0, '', $3, $4, 0, -1, $5, '', '') "
-            "ON CONFLICT (process) DO NOTHING RETURNING 1");
+            "SELECT $1, $2, 0, ''::bytea, $3, $4, 0, -1, $5, '', '' "
+            "WHERE NOT EXISTS (SELECT 1 FROM grapnel.log WHERE process = $1) "
+            "AND NOT EXISTS (SELECT 1 FROM grapnel.snapshot "
+            "WHERE process = $1) ON CONFLICT (process) DO NOTHING RETURNING 1");
     enum engine_result result;
 
     forget_rows(e);
@@ -465,6 +513,184 @@ static enum engine_result pg_begin_history(struct engine *e,
     param_position(p, at);
     param_int4(p, schema);
     result = transact_rows(&e->connection, &t, 1, why);
+    transaction_fini(&t);
+    return result;
+}
+
+/* The row's lock orders it and each statement of an active; one that comes later finds no row. */
+static enum engine_result pg_end_history(struct engine *e,
+                                         const struct owner *seen,
+                                         char why[ENGINE_WHY_BYTES])
+{
+    static const uint8_t nobody[HOLDER_BYTES];
+    struct transaction t = {0};
+    struct params *p = transaction_add(&t, "DELETE FROM grapnel.owner "
+                                           "WHERE " OWNED AT
+                                           " AND beat = $7 RETURNING 1");
+    enum engine_result result;
+
+    forget_rows(e);
+    param_text(p, e->connection.process);
+    param_int8(p, seen->epoch);
+    param_bytes(p, seen->holder,
+                memcmp(seen->holder, nobody, HOLDER_BYTES) ? HOLDER_BYTES : 0);
+    param_position(p, &seen->at);
+    param_int8(p, seen->beat);
+    result = transact_rows(&e->connection, &t, 1, why);
+    transaction_fini(&t);
+    return result;
+}
+
+/* One statement sees the tables of one moment, so it deletes no row that a history which begins meanwhile inserts. Two of them at once choose the same
+ * rows: `more` counts those that were chosen. */
+static enum engine_result pg_clear(struct engine *e, bool *more,
+                                   char why[ENGINE_WHY_BYTES])
+{
+    static const char sql[] =
+        "WITH free AS MATERIALIZED (SELECT $1 AS process WHERE NOT EXISTS "
+        "(SELECT 1 FROM grapnel.owner WHERE process = $1)), "
+        "l AS MATERIALIZED (SELECT process, n, part FROM grapnel.log "
+        "JOIN free USING (process) ORDER BY n, part LIMIT " FORGET_ROWS "), "
+        "s AS MATERIALIZED (SELECT process, n, epoch, part "
+        "FROM grapnel.snapshot JOIN free USING (process) "
+        "ORDER BY n, epoch, part LIMIT " FORGET_ROWS "), "
+        "no_l AS (DELETE FROM grapnel.log WHERE (process, n, part) IN "
+        "(SELECT process, n, part FROM l)), "
+        "no_s AS (DELETE FROM grapnel.snapshot "
+        "WHERE (process, n, epoch, part) IN "
+        "(SELECT process, n, epoch, part FROM s)), "
+        "no_n AS (DELETE FROM grapnel.node WHERE process IN "
+        "(SELECT process FROM free)) "
+        "SELECT (SELECT count(*) FROM l) = " FORGET_ROWS
+        " OR (SELECT count(*) FROM s) = " FORGET_ROWS " FROM free";
+    struct transaction t = {.bytes = 2 * 100 * SEAL_PART_BYTES};
+    struct params *p = transaction_add(&t, sql);
+    enum engine_result result;
+
+    forget_rows(e);
+    param_text(p, e->connection.process);
+    result = transact_rows(&e->connection, &t, 1, why);
+    if (result == ENGINE_DONE)
+        *more = get_number(t.statements[0].result, 0, 0);
+    transaction_fini(&t);
+    return result;
+}
+
+/* ---- for people ---- */
+
+#define NODE_COLUMNS                 \
+    "process, host, n, ready, why, " \
+    "(1000 * extract(epoch FROM pg_catalog.clock_timestamp() - seen))::int8"
+
+enum { NODE_PROCESS, NODE_HOST, NODE_N, NODE_READY, NODE_WHY, NODE_SEEN };
+
+/* Makes e->nodes of the rows. */
+static void read_nodes(struct engine *e, const PGresult *r)
+{
+    int n = PQntuples(r);
+
+    e->nodes = gr_alloc(((size_t)n + 1) * sizeof *e->nodes);
+    for (int i = 0; i < n; i++) {
+        struct engine_node *node = &e->nodes[i];
+
+        get_text(r, i, NODE_HOST, node->host, sizeof node->host);
+        node->n = get_number(r, i, NODE_N);
+        node->ready = get_number(r, i, NODE_READY);
+        get_text(r, i, NODE_WHY, node->why, sizeof node->why);
+        node->seen_ms = get_number(r, i, NODE_SEEN);
+    }
+}
+
+static enum engine_result pg_nodes(struct engine *e,
+                                   const struct engine_node **nodes,
+                                   size_t *count, char why[ENGINE_WHY_BYTES])
+{
+    struct transaction t = {.limit_ms = e->connection.hold_ms / 8};
+    struct params *p = transaction_add(
+        &t, "SELECT " NODE_COLUMNS " FROM grapnel.node WHERE process = $1 "
+            "AND host <> $2 ORDER BY host");
+    enum engine_result result;
+
+    forget_rows(e);
+    *nodes = NULL;
+    *count = 0;
+    param_text(p, e->connection.process);
+    param_text(p, e->host);
+    result = transact(&e->connection, &t, why);
+    if (result == ENGINE_DONE) {
+        read_nodes(e, t.statements[0].result);
+        *nodes = e->nodes;
+        *count = (size_t)PQntuples(t.statements[0].result);
+    }
+    transaction_fini(&t);
+    return result;
+}
+
+static const char stores_sql[] =
+    "SELECT " OWNER_COLUMNS ", process, coalesce(newest, -1), "
+    "(SELECT coalesce(sum(pg_catalog.octet_length(bytes)), 0) "
+    "FROM grapnel.log l WHERE l.process = o.process "
+    "AND l.n > coalesce(newest, -1)) FROM (SELECT *, (SELECT max(n) "
+    "FROM grapnel.snapshot s WHERE s.process = owner.process AND part = -1) "
+    "AS newest FROM grapnel.owner) AS o ORDER BY process";
+
+enum {
+    STORE_PROCESS = OWNER_END,
+    STORE_SNAPSHOT,
+    STORE_LOG_BYTES,
+};
+
+/* Makes e->stores of the rows, with the nodes that e->nodes has in the order of processes. false: a value has another length. */
+static bool read_stores(struct engine *e, const PGresult *r,
+                        const PGresult *nodes)
+{
+    int n = PQntuples(r), all = PQntuples(nodes);
+
+    e->stores = gr_alloc(((size_t)n + 1) * sizeof *e->stores);
+    for (int i = 0; i < n; i++) {
+        struct engine_store *store = &e->stores[i];
+        const char *process = PQgetvalue(r, i, STORE_PROCESS);
+
+        if (!read_owner(e, r, i, &store->owner))
+            return false;
+        get_text(r, i, STORE_PROCESS, store->process, sizeof store->process);
+        store->snapshot_n = get_number(r, i, STORE_SNAPSHOT);
+        store->log_bytes = get_number(r, i, STORE_LOG_BYTES);
+        for (int j = 0; j < all; j++) {
+            if (strcmp(PQgetvalue(nodes, j, NODE_PROCESS), process) != 0)
+                continue;
+            if (!store->node_count++)
+                store->nodes = &e->nodes[j];
+        }
+    }
+    return true;
+}
+
+static enum engine_result pg_overview(struct engine *e,
+                                      const struct engine_store **stores,
+                                      size_t *count, char why[ENGINE_WHY_BYTES])
+{
+    struct transaction t = {0};
+    enum engine_result result;
+
+    forget_rows(e);
+    *stores = NULL;
+    *count = 0;
+    transaction_add(&t, stores_sql);
+    transaction_add(&t, "SELECT " NODE_COLUMNS " FROM grapnel.node "
+                        "ORDER BY process, host");
+    result = transact(&e->connection, &t, why);
+    if (result == ENGINE_DONE) {
+        const PGresult *r = t.statements[0].result;
+
+        read_nodes(e, t.statements[1].result);
+        if (read_stores(e, r, t.statements[1].result)) {
+            *stores = e->stores;
+            *count = (size_t)PQntuples(r);
+        } else {
+            result = engine_unknown(why, bad_owner, "");
+        }
+    }
     transaction_fini(&t);
     return result;
 }
@@ -488,4 +714,8 @@ const struct engine_ops engine_postgres = {
     .forget = pg_forget,
     .forget_unfinished = pg_forget_unfinished,
     .begin_history = pg_begin_history,
+    .end_history = pg_end_history,
+    .clear = pg_clear,
+    .nodes = pg_nodes,
+    .overview = pg_overview,
 };

@@ -192,7 +192,8 @@ static bool is_connected(struct engine_connection *c)
     return false;
 }
 
-static gr_rc connect_again(struct engine_connection *c, char why[PG_WHY_BYTES])
+static gr_rc connect_again(struct engine_connection *c, int64_t limit_ms,
+                           char why[PG_WHY_BYTES])
 {
     char *name;
     gr_rc rc;
@@ -200,12 +201,13 @@ static gr_rc connect_again(struct engine_connection *c, char why[PG_WHY_BYTES])
     if (is_connected(c))
         return GR_OK;
     disconnect(c);
-    name = gr_printf("grapnel-%s replication", c->process);
+    name = gr_printf("grapnel%s%s replication", *c->process ? "-" : "",
+                     c->process);
     rc = pg_connection_open(
         &(struct pg_connection_settings){
             .database = c->database,
             .name = name,
-            .limit_ms = c->hold_ms / 2,
+            .limit_ms = limit_ms,
             .unacknowledged_ms = (int)(c->hold_ms / 2)},
         &c->warning, &c->conn, why);
     free(name);
@@ -310,14 +312,15 @@ static enum engine_result exchange(struct engine_connection *c,
 {
     PGresult *limits = NULL, *commit = NULL, *settings = NULL;
     PGresult **keep[STATEMENTS_MAX + 4] = {NULL, &limits};
-    int64_t all_ms = limit_ms(c, t->bytes);
+    int64_t all_ms = t->limit_ms ? t->limit_ms : limit_ms(c, t->bytes);
+    int64_t connect_ms = t->limit_ms ? t->limit_ms : c->hold_ms / 2;
     struct pg_limit limit = {all_ms, mono_ms() + all_ms};
     struct pg_refused refused;
     char long_why[PG_WHY_BYTES];
     enum engine_result result;
     int n = 2;
 
-    if (connect_again(c, long_why) != GR_OK)
+    if (connect_again(c, connect_ms, long_why) != GR_OK)
         return engine_unknown(why, long_why, "");
     limit.end_ms = mono_ms() + all_ms;
     for (int i = 0; i < t->count; i++)
@@ -389,7 +392,7 @@ PGresult *engine_ask(struct engine_connection *c, const char *sql,
     char long_why[PG_WHY_BYTES];
     PGresult *r = NULL;
 
-    if (connect_again(c, long_why) != GR_OK) {
+    if (connect_again(c, c->hold_ms / 2, long_why) != GR_OK) {
         (void)engine_unknown(why, long_why, "");
     } else if (!send_sql(c->conn, sql, &none) || !PQpipelineSync(c->conn)) {
         (void)engine_unknown(why, "connection lost", PQerrorMessage(c->conn));

@@ -69,6 +69,7 @@ struct transaction {
     int count;
     size_t
         bytes; /* that it carries, beside a few: more of them may take longer */
+    int64_t limit_ms; /* of it, and of connecting; 0: by hold and bytes */
 };
 
 /* Adds a statement; the caller adds its values. `sql` is static. */

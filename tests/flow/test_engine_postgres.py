@@ -159,14 +159,45 @@ class Calls(EngineTest):
         a = self.active(relay.uri, hold_ms=SHORT)
         self.done(a.append())
         relay.hold()
-        self.unknown(a.release())
+        self.unknown(a.release("b"))
         self.done(a.beat())
         self.assertEqual(relay.deliver(), 1)
-        self.assertEqual(a.follow()["holder"], a.holder)
+        self.assertEqual((a.follow()["holder"], a.follow()["heir"]), (a.holder, ""))
         relay.hold()  # and without a beat it gives the store away
         self.unknown(a.release())
         self.assertEqual(relay.deliver(), 1)
         self.assertEqual(a.follow()["holder"], NOBODY)
+
+    def test_a_release_names_the_host_that_takes_over_without_waiting(self):
+        a = self.active()
+        self.assertEqual((a.follow()["host"], a.follow()["heir"]), ("a", ""))
+        self.done(a.beat())
+        self.done(a.release("b"))
+        b, c = (Active(self.cluster.engine(host=h, hold_ms=LONG), h * 32) for h in "bc")
+        self.assertEqual([(s["host"], s["heir"], s["for_another"])
+                          for s in (a.follow(), b.follow(), c.follow())],
+                         [("a", "b", True), ("a", "b", False), ("a", "b", True)])
+        b.take_over()
+        for each in (a, b):
+            seen = each.follow()
+            self.assertEqual((seen["holder"], seen["host"], seen["heir"], seen["for_another"]),
+                             (b.holder, "b", "", False))
+        self.done(b.beat())
+        self.done(b.release())  # for any host
+        self.assertEqual([(s["host"], s["heir"], s["for_another"]) for s in (a.follow(), b.follow())],
+                         2 * [("b", "", False)])
+
+    def test_a_release_for_a_host_whose_acknowledgement_is_lost_is_known_by_the_judge(self):
+        relay = self.cluster.relay(self.primary)
+        a = self.active(relay.uri)
+        self.done(a.beat())
+        relay.lose_commit()
+        self.unknown(a.release("b"), "connection lost")
+        self.no_row(a.beat())
+        seen = a.follow()
+        self.assertEqual((seen["holder"], seen["heir"], seen["epoch"]), (NOBODY, "b", 1))
+        self.no_row(a.release("c"))
+        self.assertEqual(a.follow(), seen)
 
     def test_of_two_standbys_that_take_over_at_once_one_becomes_the_owner(self):
         a = self.active()
@@ -272,6 +303,262 @@ class Calls(EngineTest):
         self.done(a.engine.follow(n=6, chain=chain(6), max_bytes=0))
         self.no_row(a.engine.get_snapshot(part=-1))  # writes it, and changes nothing of it
         self.assertEqual(self.primary.sql(query), ["sequencer|a|6|06|f|"])
+
+
+@unittest.skipUnless(programs(), "PostgreSQL is not installed")
+class People(EngineTest):
+    """What is read for people, and for a handover."""
+
+    def nodes(self, engine):
+        nodes = self.done(engine.nodes())["nodes"]
+        for node in nodes:
+            self.assertGreaterEqual(node.pop("seen_ms"), 0)
+        return nodes
+
+    def test_the_nodes_are_the_other_hosts_of_this_process(self):
+        a = self.active()
+        self.assertEqual(self.nodes(a.engine), [])
+        c, b = (self.cluster.engine(host=h, hold_ms=LONG) for h in "cb")
+        other = self.cluster.engine(host="d", process="dlqd", hold_ms=LONG)
+        self.done(c.follow(n=7, chain=chain(7), ready=True, max_bytes=0))
+        self.done(b.follow(n=5, chain=chain(5), why="no secret \u00e4", max_bytes=0))
+        self.done(other.follow(n=1, chain=chain(1), max_bytes=0))
+        node_b = {"host": "b", "n": 5, "ready": False, "why": "no secret \u00e4"}
+        node_c = {"host": "c", "n": 7, "ready": True, "why": ""}
+        self.assertEqual(self.nodes(a.engine), [node_b, node_c])
+        self.assertEqual(self.nodes(b), [{"host": "a", "n": 0, "ready": False, "why": ""}, node_c])
+        self.primary.sql("UPDATE grapnel.node SET seen = seen - interval '90 s' WHERE host = 'c'")
+        ages = {n["host"]: n["seen_ms"] for n in self.done(a.engine.nodes())["nodes"]}
+        self.assertGreaterEqual(ages["c"], 90_000)
+        self.assertLess(ages["b"], ages["c"])
+
+    def test_texts_that_are_too_long_are_cut(self):
+        a = self.active(host="a" * 300)
+        self.assertEqual(a.follow()["host"], "a" * 255)
+        self.done(a.beat())
+        self.done(a.release("a" * 299))  # it is compared whole
+        self.assertTrue(a.follow()["for_another"])
+        self.done(self.cluster.engine(host="b", hold_ms=LONG).follow(
+            n=0, chain=ZEROS, why="w" * 5000, max_bytes=0))
+        self.assertEqual(self.nodes(a.engine)[0]["why"], "w" * 499)
+
+    def test_a_read_that_waits_too_long_takes_nothing_from_the_owner(self):
+        a = self.active(hold_ms=2 * SHORT)
+        with self.primary.session() as table:
+            table.do("BEGIN")
+            table.do("LOCK TABLE grapnel.node")
+            self.unknown(a.engine.nodes())
+            self.done(a.beat())
+            self.done(a.append())
+            table.do("COMMIT")
+        self.assertEqual(self.nodes(a.engine), [])
+
+    def test_the_overview_has_each_process_with_its_hosts_and_the_size_of_its_log(self):
+        people = self.cluster.engine(process="", host="", hold_ms=LONG)
+        self.assertEqual(self.done(people.overview())["stores"], [])
+        s, d = self.active(), self.active(process="dlqd", host="b")
+        for parts in ([100], [20000, 300000], [4000]):
+            self.done(s.append(*parts))
+        self.done(d.append(50))
+        self.done(s.engine.put_snapshot(**s.at, part=0, bytes=10))  # no manifest: not whole
+        self.done(self.cluster.engine(host="x", hold_ms=LONG).follow(
+            n=2, chain=chain(2), why="it restores", max_bytes=0))
+        self.done(self.cluster.engine(process="other", host="x", hold_ms=LONG).follow(
+            n=0, chain=ZEROS, max_bytes=0))
+        two = self.done(people.overview())["stores"]
+        self.assertEqual([(o["process"], o["n"], o["chain"], o["epoch"], o["holder"], o["host"],
+                           o["snapshot_n"], o["log_bytes"], [n["host"] for n in o["nodes"]])
+                          for o in two],
+                         [("dlqd", 1, chain(1), 1, d.holder, "b", -1, 50, ["b"]),
+                          ("sequencer", 3, chain(3), 1, s.holder, "a", -1, 324100, ["a", "x"])])
+        self.assertEqual((two[1]["nodes"][1]["n"], two[1]["nodes"][1]["why"]), (2, "it restores"))
+        for n in (1, 2):
+            self.done(s.engine.put_snapshot(**{**s.at, "n": n}, part=-1, bytes=10))
+        one = self.done(people.overview())["stores"][1]
+        self.assertEqual((one["snapshot_n"], one["log_bytes"]), (2, 4000))
+
+    def test_the_overview_is_read_while_commits_wait_and_with_weak_settings(self):
+        a = self.active()
+        careless = self.cluster.engine(process="", host="", hold_ms=LONG, accept_weak=True)
+        self.pause_standbys()
+        a.send_append()
+        self.waiting_commit()
+        self.assertEqual(self.done(careless.overview())["stores"][0]["n"], 0)
+        self.primary.set(synchronous_standby_names="")
+        self.unknown(a.engine.receive())
+        self.assertEqual(self.done(careless.overview())["stores"][0]["n"], 1)
+        self.unknown(self.cluster.engine(process="", host="", hold_ms=LONG).overview(), WEAK)
+
+
+@unittest.skipUnless(programs(), "PostgreSQL is not installed")
+class Ends(EngineTest):
+    """The end of a history, and the beginning of the next one."""
+
+    NEXT = "b2" * 16
+
+    def begin(self, active, holder="0c" * 16):
+        """Another history of the same process."""
+        active.history, active.n, active.holder = self.NEXT, 0, holder
+        self.done(active.engine.begin_history(history=self.NEXT, n=0, chain=ZEROS, schema=1))
+        seen = active.follow()
+        self.assertEqual((seen["history"], seen["holder"], seen["epoch"], seen["host"], seen["heir"]),
+                         (self.NEXT, NOBODY, 0, "", ""))
+        active.epoch = self.done(active.engine.take_over(**{**seen, "me": holder}))["epoch"]
+
+    def clear(self, active):
+        while self.done(active.engine.clear())["more"]:
+            pass
+
+    def rows(self, process="sequencer"):
+        return [int(self.primary.sql(f"SELECT count(*) FROM grapnel.{t} "
+                                     f"WHERE process = '{process}'")[0])
+                for t in ("owner", "log", "snapshot", "node")]
+
+    def test_the_end_compares_all_that_the_caller_has_seen(self):
+        a, other = self.active(), self.active(process="dlqd")
+        self.done(a.append())
+        seen = a.follow()
+        for wrong in ({"history": "b2" * 16}, {"epoch": 0}, {"holder": NOBODY}, {"holder": "0b" * 16},
+                      {"n": 0}, {"chain": chain(7)}, {"beat": seen["beat"] - 1}):
+            self.no_row(a.engine.end_history(**{**seen, **wrong}))
+        self.assertEqual(a.follow(), seen)
+        self.done(a.engine.end_history(**seen))
+        self.assertFalse(a.follow()["exists"])
+        self.no_row(a.engine.end_history(**seen))
+        self.assertTrue(other.follow()["exists"])
+        self.done(other.beat())
+        self.done(other.release())
+        seen = other.follow()
+        self.no_row(other.engine.end_history(**{**seen, "holder": other.holder}))
+        self.done(other.engine.end_history(**seen))
+        self.assertFalse(other.follow()["exists"])
+
+    def test_after_the_end_no_statement_of_that_history_changes_anything(self):
+        a = self.active()
+        self.done(a.append(10))
+        self.done(a.engine.put_snapshot(**a.at, part=-1, bytes=10))
+        seen = a.follow()
+        self.done(a.engine.end_history(**seen))
+
+        def refused():
+            self.no_row(a.append(10))
+            self.no_row(a.beat())
+            self.no_row(a.release("b"))
+            self.no_row(a.engine.claim(**seen))
+            self.no_row(a.engine.take_over(**{**seen, "me": "0b" * 16}))
+            self.no_row(a.engine.put_snapshot(**a.at, part=-1, bytes=20))
+            self.no_row(a.engine.forget(**a.at))
+            self.no_row(a.engine.end_history(**seen))
+        refused()
+        self.assertEqual(self.rows()[:3], [0, 1, 1])
+        self.clear(a)
+        b = self.again(a)
+        self.begin(b)
+        refused()
+        self.assertEqual(self.rows()[:3], [1, 0, 0])
+
+    def test_a_history_begins_when_nothing_of_the_former_one_is_left(self):
+        a = self.active()
+        for _ in range(3):
+            self.done(a.append(*[10] * 50))
+        for part in (-1, *range(120)):
+            self.done(a.engine.put_snapshot(**a.at, part=part, bytes=10))
+        seen = a.follow()
+        self.no_row(a.engine.clear())  # of a history that has not ended
+        self.assertEqual(self.rows(), [1, 150, 121, 1])
+        self.done(a.engine.end_history(**seen))
+        begin = {"history": self.NEXT, "n": 0, "chain": ZEROS, "schema": 1}
+        self.no_row(a.engine.begin_history(**begin))
+        self.assertTrue(self.done(a.engine.clear())["more"])
+        self.assertEqual(self.rows()[:3], [0, 50, 21])
+        self.no_row(a.engine.begin_history(**begin))
+        self.assertFalse(self.done(a.engine.clear())["more"])
+        self.assertEqual(self.rows(), [0, 0, 0, 0])
+        self.begin(a)
+        self.no_row(a.engine.clear())
+        self.assertEqual(self.done(a.engine.follow(n=0, chain=ZEROS, max_bytes=1000))["turns"], [])
+
+    def test_a_log_without_snapshots_and_snapshots_without_a_log_are_cleared_too(self):
+        for n, process in enumerate(("sequencer", "dlqd")):
+            a = self.active(process=process)
+            if n:
+                self.done(a.engine.put_snapshot(**a.at, part=0, bytes=10))
+            else:
+                self.done(a.append(10))
+            self.done(a.engine.end_history(**a.follow()))
+            self.no_row(a.engine.begin_history(history=self.NEXT, n=0, chain=ZEROS, schema=1))
+            self.clear(a)
+            self.begin(a)
+
+    def test_one_clears_only_its_own_process(self):
+        a, b = self.active(), self.active(process="dlqd")
+        for each in (a, b):
+            self.done(each.append(10))
+            self.done(each.engine.put_snapshot(**each.at, part=-1, bytes=10))
+            self.done(each.engine.end_history(**each.follow()))
+        self.clear(a)
+        self.assertEqual([self.rows(), self.rows("dlqd")], [[0, 0, 0, 0], [0, 1, 1, 1]])
+
+    def test_an_end_whose_acknowledgement_is_lost_is_in(self):
+        relay = self.cluster.relay(self.primary)
+        a = self.active(relay.uri)
+        seen = a.follow()
+        relay.lose_commit()
+        self.unknown(a.engine.end_history(**seen), "connection lost")
+        self.no_row(a.engine.end_history(**seen))
+        self.assertFalse(a.follow()["exists"])
+        relay.lose_commit()
+        self.unknown(a.engine.clear(), "connection lost")
+        self.clear(a)
+        self.begin(a)
+
+    def test_an_end_and_a_turn_that_arrive_late_do_nothing_to_the_next_history(self):
+        relay = self.cluster.relay(self.primary)
+        a = self.active(hold_ms=SHORT, uri=relay.uri)
+        self.done(a.append(10))
+        seen = a.follow()
+        late = self.again(a, relay.uri, hold_ms=SHORT)
+        self.done(late.beat())
+        seen = a.follow()
+        relay.hold()
+        self.unknown(a.engine.end_history(**seen))
+        self.unknown(late.append(20))
+        direct = self.again(a)
+        self.done(direct.engine.end_history(**seen))
+        self.clear(direct)
+        self.begin(direct)
+        self.done(direct.append(30))
+        self.assertEqual(relay.deliver(), 2)
+        self.assertTrue(direct.follow()["exists"])
+        turn, = self.done(direct.engine.follow(n=0, chain=ZEROS, max_bytes=1000))["turns"]
+        self.assertEqual((turn["parts"], turn["good"]), ([30], True))
+
+    def race(self, first, second):
+        """The owner row is locked, `first` waits for it, then `second` too."""
+        waiting = ("SELECT count(*) FROM pg_stat_activity WHERE usename = 'grapnel' "
+                   "AND wait_event_type = 'Lock'")
+        with self.primary.session() as row:
+            row.do("BEGIN")
+            row.do("SELECT 1 FROM grapnel.owner FOR UPDATE")
+            for n, send in enumerate((first, second), 1):
+                send()
+                wait_for(lambda n=n: self.primary.sql(waiting) == [str(n)], what="the row")
+            row.do("COMMIT")
+
+    def test_the_end_and_a_turn_at_once_are_one_after_the_other(self):
+        a = self.active()
+        self.done(a.append(10))
+        operator = self.cluster.engine(host="b", hold_ms=LONG)
+        for end_first in (False, True):
+            seen = a.follow()
+            def end():
+                operator.send("end_history", **seen)
+            self.race(*((end, a.send_append) if end_first else (a.send_append, end)))
+            said = [operator.receive()["result"], a.engine.receive()["result"]]
+            self.assertEqual(said, ["DONE", "NO_ROW"] if end_first else ["NO_ROW", "DONE"])
+            if not end_first:
+                a.n += 1
+        self.assertEqual(self.rows()[:2], [0, 2])
 
 
 @unittest.skipUnless(programs(), "PostgreSQL is not installed")
@@ -560,7 +847,7 @@ class Refused(EngineTest):
         self.done(a.append())
 
     def test_the_role_of_the_ddl_can_do_nothing_else(self):
-        for sql in ("UPDATE grapnel.log SET n = 1", "DELETE FROM grapnel.owner",
+        for sql in ("UPDATE grapnel.log SET n = 1", "TRUNCATE grapnel.owner",
                     "TRUNCATE grapnel.log", "DROP TABLE grapnel.log",
                     "CREATE TABLE grapnel.more (n int)"):
             done = subprocess.run(["psql", "-X", "-c", sql, self.primary.uri_as("grapnel")],

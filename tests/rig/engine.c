@@ -111,6 +111,9 @@ static void set_owner(json_t *o, const struct owner *seen)
     json_object_set_new(o, "claim", json_integer(seen->claim));
     json_object_set_new(o, "schema", json_integer(seen->schema));
     json_object_set_new(o, "holder", to_hex(seen->holder, HOLDER_BYTES));
+    json_object_set_new(o, "host", json_string(seen->host));
+    json_object_set_new(o, "heir", json_string(seen->heir));
+    json_object_set_new(o, "for_another", json_boolean(seen->for_another));
 }
 
 static enum engine_result append(struct engine *e, const json_t *in,
@@ -214,6 +217,51 @@ static enum engine_result get_snapshot(struct engine *e, const json_t *in,
     return result;
 }
 
+static json_t *node_list(const struct engine_node *nodes, size_t count)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(
+            list,
+            json_pack("{sssIsbsssI}", "host", nodes[i].host, "n",
+                      (json_int_t)nodes[i].n, "ready", nodes[i].ready, "why",
+                      nodes[i].why, "seen_ms", (json_int_t)nodes[i].seen_ms));
+    return list;
+}
+
+static enum engine_result nodes(struct engine *e, json_t *out, char *why)
+{
+    const struct engine_node *list;
+    size_t count;
+    enum engine_result result = engine_postgres.nodes(e, &list, &count, why);
+
+    json_object_set_new(out, "nodes", node_list(list, count));
+    return result;
+}
+
+static enum engine_result overview(struct engine *e, json_t *out, char *why)
+{
+    const struct engine_store *stores;
+    json_t *list = json_array();
+    size_t count;
+    enum engine_result result = engine_postgres.overview(e, &stores, &count,
+                                                         why);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct engine_store *s = &stores[i];
+        json_t *o = json_pack("{sssIsIso}", "process", s->process, "snapshot_n",
+                              (json_int_t)s->snapshot_n, "log_bytes",
+                              (json_int_t)s->log_bytes, "nodes",
+                              node_list(s->nodes, s->node_count));
+
+        set_owner(o, &s->owner);
+        json_array_append_new(list, o);
+    }
+    json_object_set_new(out, "stores", list);
+    return result;
+}
+
 static enum engine_result call(struct engine *e, const char *name,
                                const json_t *in, json_t *out, char *why)
 {
@@ -232,6 +280,17 @@ static enum engine_result call(struct engine *e, const char *name,
         return put_snapshot(e, in, why);
     if (strcmp(name, "get_snapshot") == 0)
         return get_snapshot(e, in, out, why);
+    if (strcmp(name, "nodes") == 0)
+        return nodes(e, out, why);
+    if (strcmp(name, "overview") == 0)
+        return overview(e, out, why);
+    if (strcmp(name, "end_history") == 0)
+        return engine_postgres.end_history(e, &seen, why);
+    if (strcmp(name, "clear") == 0) {
+        result = engine_postgres.clear(e, &more, why);
+        json_object_set_new(out, "more", json_boolean(more));
+        return result;
+    }
     if (strcmp(name, "begin_history") == 0)
         return engine_postgres.begin_history(e, &at, (int)number(in, "schema"),
                                              why);

@@ -272,11 +272,12 @@ class Active:
 
     def __init__(self, engine, holder="0a" * 16):
         self.engine, self.holder = engine, holder
-        self.n, self.epoch, self.beat_count = 0, 0, None
+        self.history, self.n, self.epoch, self.beat_count = HISTORY, 0, 0, None
 
     @property
     def at(self):
-        return {"epoch": self.epoch, "holder": self.holder, "n": self.n, "chain": chain(self.n)}
+        return {"history": self.history, "epoch": self.epoch, "holder": self.holder,
+                "n": self.n, "chain": chain(self.n)}
 
     def begin(self):
         """Makes the history, and takes over."""
@@ -315,8 +316,8 @@ class Active:
             self.beat_count = said["beat"]
         return said
 
-    def release(self):
-        return self.engine.release(**self.at, beat=self.beat_count)
+    def release(self, heir=""):
+        return self.engine.release(**self.at, beat=self.beat_count, heir=heir)
 
 
 class Cluster:
