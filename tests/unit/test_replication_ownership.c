@@ -529,6 +529,46 @@ static void a_released_store_is_taken_over_at_once(void **state)
     assert_int_equal(next(), STEP_TAKE_OVER);
 }
 
+static void a_store_released_for_this_host_is_taken_over_at_once(void **state)
+{
+    (void)state;
+    memset(row.holder, 0, HOLDER_BYTES);
+    strcpy(row.heir, "a");
+    followed(STEP_FOLLOW, ENGINE_DONE);
+    assert_int_equal(next(), STEP_TAKE_OVER);
+}
+
+static void release_for_another(void)
+{
+    memset(row.holder, 0, HOLDER_BYTES);
+    strcpy(row.heir, "b");
+    row.for_another = true;
+}
+
+static void
+a_store_released_for_another_host_is_taken_over_after_the_silence(void **state)
+{
+    int64_t began_ms = now;
+    int claims = 0;
+
+    (void)state;
+    release_for_another();
+    assert_int_equal(keep_watching(ENGINE_DONE, began_ms + 60000, &claims),
+                     STEP_TAKE_OVER);
+    assert_in_range(now - began_ms, TAKEOVER_MS, TAKEOVER_MS + EVERY_MS);
+    assert_true(claims > 0);
+}
+
+static void
+the_host_that_released_a_store_for_another_waits_for_the_silence(void **state)
+{
+    (void)state;
+    memcpy(o.former, other, HOLDER_BYTES);
+    release_for_another();
+    followed(STEP_FOLLOW, ENGINE_DONE);
+    assert_int_equal(wait_of(), EVERY_MS);
+}
+
 static void the_next_start_on_the_owner_s_host_takes_over_at_once(void **state)
 {
     (void)state;
@@ -617,12 +657,14 @@ struct host {
     int64_t n;
     bool open; /* it does not know that the last turn is in the log */
     uint8_t former[HOLDER_BYTES];
+    const char *name;
     /* In memory. */
     struct ownership o;
     struct permission p;
     int64_t clock_ms, wall_ms;
     int64_t began_wall_ms; /* of the step under way */
     int rate_pm;           /* of its clock */
+    const char *heir;      /* of its next release */
     bool paused, frozen;   /* frozen: its clock does not count the pause */
     /* A response that was made and not read yet. */
     bool waits, is_follow;
@@ -646,7 +688,8 @@ static struct world {
     bool
         skips; /* clocks do not count each pause, and run at nearly the same rate */
     /* What the runs have met. */
-    int kills, takeovers, fenced, released, lates, failovers, cuts, judged_in;
+    int kills, takeovers, fenced, released, lates, failovers, cuts, judged_in,
+        without_heir;
 } w;
 
 static uint64_t failing_seed;
@@ -776,7 +819,8 @@ static struct small_statement statement(const struct host *x, enum step step)
                                 .at = own->at,
                                 .after = own->open,
                                 .seen = own->owner,
-                                .beat = own->beat};
+                                .beat = own->beat,
+                                .heir = x->heir};
 
     s.kind = step == STEP_APPEND    ? SMALL_TURN
              : step == STEP_BEAT    ? SMALL_BEAT
@@ -821,6 +865,8 @@ static void send_follow(struct host *x)
     if (faulty_pm(100))
         return;
     x->owner = w.e.seen;
+    x->owner.for_another = *x->owner.heir &&
+                           strcmp(x->owner.heir, x->name) != 0;
     small_make_durable(&w.e);
     x->result = ENGINE_DONE;
 }
@@ -869,6 +915,17 @@ static void commit_turn(struct host *x)
     ownership_open_turn(&x->o, &after);
 }
 
+/* The last one is of no host, so it never takes over. */
+static const char *const heirs[] = {"", "a", "b", "c", "gone"};
+
+static bool has_other_heir(const struct owner *owner)
+{
+    static const uint8_t nobody[HOLDER_BYTES];
+
+    return owner->for_another &&
+           memcmp(owner->holder, nobody, HOLDER_BYTES) == 0;
+}
+
 static void step_node(struct host *x)
 {
     int64_t wait_ms;
@@ -885,11 +942,16 @@ static void step_node(struct host *x)
         commit_turn(x);
     if (faulty_pm(10) && x->o.role == ROLE_ACTIVE && !x->o.has_open) {
         permission_end(&x->p); /* it stops sending first */
+        x->heir = heirs[below(COUNT_OF(heirs))];
         x->o.release = true;
     }
     if (permitted(x) && !x->open)
         say(x);
     x->step = ownership_next(&x->o, x->clock_ms, &wait_ms);
+    if (x->step == STEP_TAKE_OVER && has_other_heir(&x->o.owner)) {
+        assert_true(x->clock_ms - x->o.still_ms >= TAKEOVER_MS); /* heir */
+        w.without_heir++;
+    }
     switch (x->step) {
     case STEP_WAIT:
         return;
@@ -980,6 +1042,7 @@ static void one_run(uint64_t seed)
     w.e.seen.at.history[0] = 7;
     w.e.durable = w.e.seen;
     for (int i = 0; i < w.count; i++) {
+        w.nodes[i].name = heirs[i + 1];
         w.nodes[i].clock_ms = (int64_t)below(1000000);
         w.nodes[i].wall_ms = (int64_t)below(1000000000);
         w.nodes[i].rate_pm = w.skips ? 950 + (int)below(100)
@@ -1019,11 +1082,13 @@ static void random_runs_lose_nothing_and_have_one_sender(void **state)
         one_run(first + done);
     print_message("%llu runs: %d kills, %d takeovers, %d fenced, %d released, "
                   "%d unknown outcomes, %d failovers, %d cuts, %d turns found "
-                  "by judging\n",
+                  "by judging, %d takeovers without the heir\n",
                   (unsigned long long)done, w.kills, w.takeovers, w.fenced,
-                  w.released, w.lates, w.failovers, w.cuts, w.judged_in);
+                  w.released, w.lates, w.failovers, w.cuts, w.judged_in,
+                  w.without_heir);
     assert_true(w.takeovers > 1000 && w.fenced > 100 && w.released > 100 &&
-                w.failovers > 1000 && w.cuts > 100 && w.judged_in > 10);
+                w.failovers > 1000 && w.cuts > 100 && w.judged_in > 10 &&
+                w.without_heir > 10);
 }
 
 static int name_seed(void **state)
@@ -1071,6 +1136,11 @@ int main(void)
         STANDBY(a_standby_without_the_whole_log_never_takes_over),
         STANDBY(without_an_owner_row_nobody_takes_over),
         STANDBY(a_released_store_is_taken_over_at_once),
+        STANDBY(a_store_released_for_this_host_is_taken_over_at_once),
+        STANDBY(
+            a_store_released_for_another_host_is_taken_over_after_the_silence),
+        STANDBY(
+            the_host_that_released_a_store_for_another_waits_for_the_silence),
         STANDBY(the_next_start_on_the_owner_s_host_takes_over_at_once),
         STANDBY(a_start_on_the_host_of_another_owner_waits_for_the_silence),
         STANDBY(a_lost_race_is_followed_by_reading),
