@@ -105,7 +105,8 @@ static void two_snapshots_and_the_log_after_the_older_one_are_kept(void **state)
         char why[ENGINE_WHY_BYTES];
 
         make_snapshot();
-        assert_int_equal(snapshot_newest(&place, &at[i], why), SNAPSHOT_DONE);
+        assert_int_equal(snapshot_newest(&place, w.at.history, &at[i], why),
+                         SNAPSHOT_DONE);
         assert_int_equal(host.engine->first, i ? at[i - 1] + 1 : 1);
         write_turns(5);
     }
