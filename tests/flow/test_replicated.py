@@ -13,7 +13,7 @@ from engine_rig import ZEROS, Cluster
 from rig import SLOW, Rig, RigTest, http_request, main, wait_for
 
 STORES = "ingress", "sequencer", "dlqd"
-TAKEOVER_S = 4
+TAKEOVER_S = 3
 
 
 class Host(Rig):
@@ -21,7 +21,8 @@ class Host(Rig):
 
     def __init__(self, name, first=None, **replicate):
         self.host = name
-        super().__init__()
+        super().__init__(deliverers=0)
+        self.add(f"deliverer-{name}")
         if first:
             self.ports.close()
             self.ingress_port = first.ingress_port
@@ -37,14 +38,13 @@ class Host(Rig):
 
     def follow(self, *names):
         """Starts standbys, and waits until each is ready."""
-        for name in names or STORES:
+        names = names or STORES
+        before = {n: len(self[n].log()) for n in names}
+        for name in names:
             self[name].start(wait=False)
-        for name in names or STORES:
-            wait_for(lambda n=name: "ready to take over" in self[n].log(), 30,
+        for name in names:
+            wait_for(lambda n=name: "standby: ready to take over" in self[n].log()[before[n]:], 30,
                      f"{name} of {self.host} to be ready")
-
-    def owns(self, name):
-        return "this process owns the store" in self[name].log()
 
     def lose(self):
         """All processes are killed, and the disk is gone."""
@@ -80,7 +80,7 @@ class Replicated(RigTest):
         a.receiver.rules({"path": "/crm", "responses": [{"status": 503}]})
         late = [a.accept() for _ in range(5)]
         a.lose()
-        b.start("deliverer-1")
+        b.start("deliverer-b")
         for name in STORES:
             wait_for(b[name].up, 60, f"{name} of b to own its store")
         a.receiver.rules()
@@ -98,7 +98,7 @@ class Replicated(RigTest):
         events = [a.accept() for _ in range(10)]
         b.follow()
         a.lose()
-        b.start("deliverer-1")
+        b.start("deliverer-b")
         for name in STORES:
             wait_for(b[name].up, 60, f"{name} of b to own its store")
         events += [b.accept() for _ in range(10)]
@@ -107,7 +107,7 @@ class Replicated(RigTest):
             self.assertIn("restoring a snapshot", a[name].log())
         events += [b.accept() for _ in range(10)]
         b.lose()
-        a.start("deliverer-1")
+        a.start("deliverer-a")
         for name in STORES:
             wait_for(a[name].up, 60, f"{name} of a to own its store")
         for event in events:
@@ -123,7 +123,7 @@ class Replicated(RigTest):
         event = a.accept()
         a.receiver.wait(event)
         self.assertEqual(set(a.stop().values()), {0})
-        b.start("deliverer-1")
+        b.start("deliverer-b")
         for name in STORES:
             wait_for(b[name].up, 60, f"{name} of b to own its store")
             self.assertIn("the store was given away", a[name].log())
@@ -134,8 +134,8 @@ class Replicated(RigTest):
             self.assertNotIn("is not a beginning", a[name].log())
         for name in STORES:
             b[name].kill()
-        b["deliverer-1"].kill()
-        a.start("deliverer-1")
+        b["deliverer-b"].kill()
+        a.start("deliverer-a")
         for name in STORES:
             wait_for(a[name].up, 60, f"{name} of a to own its store again")
         last = a.accept()
