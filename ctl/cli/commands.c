@@ -1360,4 +1360,77 @@ const struct command ctl_commands[] = {
         .options = {{"--keys", "DIR", "the folder of keys (cluster.keys)"}},
         .run = run_keys_show,
     },
+    {
+        .name = "replicate init",
+        .args = "",
+        .summary = "print the SQL that prepares the replication database",
+        .help = "For the administrator of the database `replicate.database`, "
+                "to be run once: it makes a role,\na schema with four tables, "
+                "and grants.",
+        .examples = "  grapnel replicate init | sudo -u postgres psql "
+                    "-v ON_ERROR_STOP=1 -d grapnel\n",
+        .run = run_replicate_init,
+    },
+    {
+        .name = "replicate begin",
+        .args = "[NAME...]",
+        .max = -1,
+        .summary = "begin to replicate the databases of this host",
+        .help = "The processes must be stopped. Without NAME: ingress, "
+                "sequencer and dlqd. Their databases\nbecome the beginning "
+                "of a log in `replicate.database`; when the processes are "
+                "started here,\nthey replicate, and make a snapshot for "
+                "other hosts. On the other hosts nothing is to be\nbegun: "
+                "processes that start there without a database follow. "
+                "Repeat it after any error.",
+        .examples = "  grapnel replicate begin\n"
+                    "  grapnel replicate begin ingress-2\n",
+        .run = run_replicate_begin,
+    },
+    {
+        .name = "replicate status",
+        .args = "",
+        .summary = "show who has each database, who could take over, and what "
+                   "would be lost now",
+        .help = "Reads the replication database, so it works on each host, "
+                "whatever runs there. Exits 1 if\na process is active "
+                "nowhere, has no standby that is ready, or if the settings of "
+                "the database\ncan lose what it has acknowledged; 69 if the "
+                "database does not respond.",
+        .examples = "  grapnel replicate status\n",
+        .run = run_replicate_status,
+    },
+    {
+        .name = "replicate off",
+        .args = "NAME...",
+        .min = 1,
+        .max = -1,
+        .summary = "end the replication of databases, which stay with this "
+                   "host",
+        .help = "The process must be stopped here, and this host must have "
+                "the newest file, as after a\n`grapnel handover`. Standbys "
+                "on other hosts wait for a new beginning. Afterwards remove "
+                "`replicate`\nfrom the configuration, or begin again.",
+        .examples = "  grapnel replicate off ingress sequencer dlqd\n",
+        .options = {{"--standbys-are-stopped", NULL,
+                     "the replication database is lost: do not ask it. If a "
+                     "standby does run, it may take over what this host goes "
+                     "on with, and both serve"}},
+        .run = run_replicate_off,
+    },
+    {
+        .name = "handover",
+        .args = "NAME HOST",
+        .min = 2,
+        .max = 2,
+        .summary = "give the database of a process to a standby on another "
+                   "host, now",
+        .help = "The active process finishes its turn and stops; HOST takes "
+                "over at once, and the former active\nfollows when its "
+                "supervisor has started it again. Nothing is lost, and "
+                "clients notice a pause\nof less than a second. HOST must "
+                "be ready (`grapnel replicate status`).",
+        .examples = "  grapnel handover sequencer hub-2\n",
+        .run = run_handover,
+    },
     {0}};

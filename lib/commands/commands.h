@@ -29,8 +29,9 @@ extern const char *const dead_letter_reasons[];
 /* Every process. */
 extern const struct command_spec command_ping, command_status, command_health,
     command_names, command_check, command_reload, command_backup,
-    command_verify, command_audit, command_audit_verify, command_audit_head,
-    command_jobs, command_job, command_job_cancel, command_erase;
+    command_handover, command_verify, command_audit, command_audit_verify,
+    command_audit_head, command_jobs, command_job, command_job_cancel,
+    command_erase;
 
 /* ingress */
 extern const struct command_spec command_request_trace, command_find,

@@ -229,6 +229,24 @@ static const struct value backup_args[] = {
     {0}};
 static const struct value backup_reply[] = {
     TEXT("path", "the new file"), INTEGER("bytes", "its size"), {0}};
+static const struct value handover_args[] = {
+    TEXT("host", "the host that gets it, which follows and is ready",
+         .flags = VALUE_REQUIRED, .min = 1, .max = 63),
+    {0}};
+static const struct value handover_reply[] = {
+    TEXT("host", "the host that gets it"), {0}};
+const struct command_spec command_handover = {
+    .name = "handover",
+    .process = "every",
+    .help = "Gives the replicated database to a standby on another host: the "
+            "process stops, and HOST takes over at once. Refused if the "
+            "database is not replicated, or HOST is not ready.",
+    .args = handover_args,
+    .reply = OBJECT("reply", handover_reply, ""),
+    .role = ROLE_OPERATOR,
+    .flags = COMMAND_ACTS | COMMAND_LOCAL,
+};
+
 const struct command_spec command_backup = {
     .name = "backup",
     .process = "every",
@@ -379,8 +397,20 @@ const struct command_spec command_erase = {
     .flags = COMMAND_LOCAL,
 };
 
-const struct command_spec *const every_commands[] = {
-    &command_ping,  &command_status,       &command_health,     &command_names,
-    &command_check, &command_reload,       &command_backup,     &command_verify,
-    &command_audit, &command_audit_verify, &command_audit_head, &command_jobs,
-    &command_job,   &command_job_cancel,   &command_erase,      NULL};
+const struct command_spec *const every_commands[] = {&command_ping,
+                                                     &command_status,
+                                                     &command_health,
+                                                     &command_names,
+                                                     &command_check,
+                                                     &command_reload,
+                                                     &command_backup,
+                                                     &command_verify,
+                                                     &command_audit,
+                                                     &command_audit_verify,
+                                                     &command_audit_head,
+                                                     &command_jobs,
+                                                     &command_job,
+                                                     &command_job_cancel,
+                                                     &command_erase,
+                                                     &command_handover,
+                                                     NULL};

@@ -397,6 +397,27 @@ static void backup_step(struct daemon *d)
     d->backup_path = NULL;
 }
 
+static json_t *on_handover(void *self, json_t *args, char why[200])
+{
+    struct daemon *d = self;
+    const char *host = json_string_value(json_object_get(args, "host"));
+
+    if (!d->replica) {
+        control_fail(why, CONTROL_REFUSED, "its database is not replicated");
+        return NULL;
+    }
+    if (d->loop.stopping) {
+        control_fail(why, CONTROL_REFUSED, "it stops already");
+        return NULL;
+    }
+    if (!replica_can_hand_over(d->replica, host, why))
+        return NULL;
+    log_info(NULL, "handing the store over", LS("to", host));
+    d->heir = gr_strdup(host); /* until the process ends */
+    d->loop.stopping = true;
+    return json_pack("{s:s}", "host", host);
+}
+
 static json_t *on_names(void *self, json_t *args, char why[200])
 {
     struct daemon *d = self;
@@ -407,15 +428,11 @@ static json_t *on_names(void *self, json_t *args, char why[200])
 }
 
 static const struct control_command common_commands[] = {
-    {&command_status, on_status},
-    {&command_health, daemon_health_ask},
-    {&command_names, on_names},
-    {&command_check, on_check},
-    {&command_reload, on_reload},
-    {&command_backup, on_backup},
-    {&command_verify, daemon_verify_ask},
-    {&command_erase, daemon_erase_ask},
-    {0},
+    {&command_status, on_status},       {&command_health, daemon_health_ask},
+    {&command_names, on_names},         {&command_check, on_check},
+    {&command_reload, on_reload},       {&command_backup, on_backup},
+    {&command_handover, on_handover},   {&command_verify, daemon_verify_ask},
+    {&command_erase, daemon_erase_ask}, {0},
 };
 
 static const struct control_command job_commands[] = {

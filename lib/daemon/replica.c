@@ -363,6 +363,28 @@ const char *replica_host(const struct replica *r)
     return r->host;
 }
 
+bool replica_can_hand_over(struct replica *r, const char *host, char why[200])
+{
+    struct engine_node node;
+
+    if (strcmp(host, r->host) == 0)
+        snprintf(why, 200, "%s has it already", host);
+    else if (!replicator_node(r->replicator, host, &node))
+        snprintf(why, 200,
+                 "no standby of it runs on %s: `grapnel replicate status` "
+                 "lists them",
+                 host);
+    else if (node.seen_ms > r->takeover_after_ms)
+        snprintf(why, 200, "its standby on %s has been silent for %lld s", host,
+                 (long long)(node.seen_ms / SECOND_MS));
+    else if (!node.ready)
+        snprintf(why, 200, "its standby on %s is not ready: %.120s", host,
+                 node.why);
+    else
+        return true;
+    return false;
+}
+
 void replica_release(struct replica *r, const char *heir)
 {
     if (!r)

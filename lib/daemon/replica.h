@@ -37,6 +37,8 @@ struct replica *replica_become_owner(const struct replica_start *s);
 struct replicator *replica_replicator(struct replica *r);
 const char *replica_host(const struct replica *r);
 
+/* Whether this host is a standby that may take over; else `why` says what is missing. */
+bool replica_can_hand_over(struct replica *r, const char *host, char why[200]);
 /* Gives the store away and ends the replicator. No turn is open, and nothing is sent any more. `heir`: the host that takes over at once; NULL: any.
  * NULL for `r` is allowed. */
 void replica_release(struct replica *r, const char *heir);

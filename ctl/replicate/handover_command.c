@@ -1,0 +1,102 @@
+/* handover_command: `grapnel handover`: asks the active process to give its store to another host, and waits until that host has it. */
+#include "ask.h"
+#include "clock.h"
+#include "replicated.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LOOK_US = 50 * 1000 };
+
+/* Until another start has it. false: the error was printed, or it takes too long. */
+static bool wait_for_owner(const struct replicated *r, struct engine *e,
+                           const char *process, int64_t epoch, char host[])
+{
+    int64_t until_ms = mono_ms() +
+                       2 * r->c->settings->replicate.takeover_after_ms;
+
+    do {
+        size_t count;
+        const struct engine_store *all = replicated_overview(e, &count),
+                                  *s = replicated_find(all, count, process);
+
+        if (!all)
+            return false;
+        if (s && s->owner.epoch > epoch) {
+            snprintf(host, ENGINE_HOST_BYTES, "%s", s->owner.host);
+            return true;
+        }
+        usleep(LOOK_US);
+    } while (mono_ms() < until_ms);
+    complain(EXIT_REFUSED,
+             "%s was given away, and no host has taken it yet: look at "
+             "`grapnel replicate status` and at the logs",
+             process);
+    return false;
+}
+
+/* What the engine says of it before. *epoch: -1: an error was printed. */
+static int read_before(struct engine *e, const char *process, const char *host,
+                       int64_t *epoch)
+{
+    size_t count;
+    const struct engine_store *all = replicated_overview(e, &count),
+                              *s = replicated_find(all, count, process);
+
+    if (!all)
+        return EXIT_UNAVAILABLE;
+    if (!s)
+        return complain(EXIT_REFUSED, "%s is not replicated", process);
+    if (!replicated_node(s, host))
+        return complain(EXIT_REFUSED,
+                        "%s is not a host that follows %s: `grapnel replicate "
+                        "status` lists them",
+                        host, process);
+    if (strcmp(s->owner.host, host) == 0)
+        return complain(EXIT_REFUSED, "%s has %s already", host, process);
+    *epoch = s->owner.epoch;
+    return 0;
+}
+
+int run_handover(struct ctl *c)
+{
+    const char *process = c->parsed.args[0], *to = c->parsed.args[1];
+    char host[ENGINE_HOST_BYTES] = "", why[200];
+    struct replicated r;
+    struct engine *e;
+    int64_t epoch = 0, began_ms;
+    bool unreachable;
+    json_t *reply;
+    int code;
+
+    if (!replicated_name(process) || !is_utf8("HOST", to))
+        return EXIT_USAGE;
+    need_run_dir(c);
+    replicated_open(&r, c);
+    e = replicated_engine(&r, "");
+    code = read_before(e, process, to, &epoch);
+    if (code) {
+        engine_postgres.close(e);
+        return code;
+    }
+    began_ms = mono_ms();
+    reply = ask(c, process, "handover", json_pack("{s:s}", "host", to), ASK_MS,
+                &unreachable, why);
+    if (!reply)
+        code = complain(unreachable ? EXIT_UNAVAILABLE : EXIT_REFUSED, "%s: %s",
+                        process, why);
+    else if (!wait_for_owner(&r, e, process, epoch, host))
+        code = EXIT_REFUSED;
+    else if (strcmp(host, to) != 0)
+        code = complain(EXIT_REFUSED, "%s has it now, not %s", host, to);
+    else if (c->json)
+        print_json(json_pack("{s:s,s:s,s:I}", "process", process, "host", host,
+                             "took_ms", (json_int_t)(mono_ms() - began_ms)));
+    else
+        printf("%s: %s has it now, after %lld ms\n", process, host,
+               (long long)(mono_ms() - began_ms));
+    json_decref(reply);
+    engine_postgres.close(e);
+    return code;
+}

@@ -1,0 +1,140 @@
+/* off_command: `grapnel replicate off`: ends the replication of stores, whose files stay with this host.
+ *
+ * First the engine's row goes, which fences everybody; then the position of the file. A crash between the two is repeated. */
+#include "clock.h"
+#include "cut.h"
+#include "first_history.h"
+#include "replicated.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Whether the file ends where the log ends: with its last turn, or with one more of which nobody was told. */
+static bool is_at_the_end(const struct content *c, const struct owner *o)
+{
+    return c->exists && ((c->has_last && position_equal(&c->last, &o->at)) ||
+                         (c->has_before && position_equal(&c->before, &o->at)));
+}
+
+static bool has_no_holder(const struct owner *o)
+{
+    static const uint8_t nobody[HOLDER_BYTES];
+
+    return memcmp(o->holder, nobody, HOLDER_BYTES) == 0;
+}
+
+static int read_owner(struct engine *e, const char *process,
+                      const struct engine_store **s)
+{
+    size_t count;
+    const struct engine_store *all = replicated_overview(e, &count);
+
+    *s = all ? replicated_find(all, count, process) : NULL;
+    return all ? 0 : EXIT_UNAVAILABLE;
+}
+
+/* The holder was on another host, so it must have been silent for takeover_after. */
+static int wait_for_silence(const struct replicated *r, struct engine *e,
+                            const char *process, struct owner *owner)
+{
+    int64_t ms = r->c->settings->replicate.takeover_after_ms;
+    int64_t beat = owner->beat;
+    const struct engine_store *s;
+    int code;
+
+    complain(0, "%s: looking for %lld s whether the active process is silent",
+             process, (long long)(ms / SECOND_MS));
+    usleep((useconds_t)(ms * 1000));
+    code = read_owner(e, process, &s);
+    if (code)
+        return code;
+    if (!s || s->owner.beat != beat || s->owner.epoch != owner->epoch)
+        return complain(EXIT_REFUSED,
+                        "%s is active on %s: stop it there first, or hand it "
+                        "over to this host (`grapnel handover %s %s`)",
+                        process, s ? s->owner.host : "another host", process,
+                        r->host);
+    *owner = s->owner;
+    return 0;
+}
+
+static int end_in_engine(const struct replicated *r, const char *process,
+                         const char *path)
+{
+    struct engine *look = replicated_engine(r, ""),
+                  *e = replicated_engine(r, process);
+    const struct engine_store *s;
+    struct content content;
+    char why[ENGINE_WHY_BYTES] = "", reason[200] = "";
+    bool more = true;
+    int code = read_owner(look, process, &s);
+
+    if (!code && s) {
+        struct owner owner = s->owner;
+
+        if (content_read(path, &content, reason) != GR_OK)
+            code = complain(EXIT_REFUSED, "%s: %s", path, reason);
+        else if (!is_at_the_end(&content, &owner))
+            code = complain(EXIT_REFUSED,
+                            "%s is not the newest: the log of %s ends with "
+                            "turn %lld, and %s had it last. Run this command "
+                            "there",
+                            path, process, (long long)owner.at.n,
+                            *owner.host ? owner.host : "another host");
+        else if (!has_no_holder(&owner) &&
+                 memcmp(owner.holder, content.stored.holder, HOLDER_BYTES) != 0)
+            code = wait_for_silence(r, look, process, &owner);
+        if (!code && engine_postgres.end_history(e, &owner, why) != ENGINE_DONE)
+            code = complain(EXIT_UNAVAILABLE,
+                            "%s: it is not known whether replication has "
+                            "ended%s%s: repeat this command",
+                            process, *why ? ": " : "", why);
+    }
+    /* What is left is of no use to anybody; `begin` deletes it, too. */
+    while (!code && more && engine_postgres.clear(e, &more, why) == ENGINE_DONE)
+        ;
+    engine_postgres.close(look);
+    engine_postgres.close(e);
+    return code;
+}
+
+static int off(const struct replicated *r, const char *process, bool alone)
+{
+    char *path = replicated_path(r, process);
+    struct stored_position stored;
+    int code = 0;
+
+    if (!replicated_lock(r, process))
+        code = EXIT_REFUSED;
+    else if (!position_file_read(path, &stored))
+        code = complain(EXIT_REFUSED,
+                        "%s is not replicated on this host: it has no "
+                        "position beside it",
+                        path);
+    else if (!alone)
+        code = end_in_engine(r, process, path);
+    if (!code) {
+        history_forget(path);
+        printf("%s: not replicated any more; remove `replicate` from the "
+               "configuration before it is started\n",
+               process);
+    }
+    free(path);
+    return code;
+}
+
+int run_replicate_off(struct ctl *c)
+{
+    bool alone = parsed_value(&c->parsed, "--standbys-are-stopped") != NULL;
+    struct replicated r;
+    int code = 0;
+
+    for (int i = 0; i < c->parsed.arg_count; i++)
+        if (!replicated_name(c->parsed.args[i]))
+            return EXIT_USAGE;
+    replicated_open(&r, c);
+    for (int i = 0; i < c->parsed.arg_count && !code; i++)
+        code = off(&r, c->parsed.args[i], alone);
+    return code;
+}

@@ -1,0 +1,115 @@
+/* replicated: the configuration, the engine and the files of the commands `grapnel replicate …`. */
+#include "replicated.h"
+#include "config.h"
+#include "permission.h"
+#include "stores.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static const char *const kinds[] = {"ingress", "sequencer", "dlqd"};
+
+void replicated_open(struct replicated *r, struct ctl *c)
+{
+    static const char *const keys[] = {"state_dir", "cluster", "replicate",
+                                       NULL};
+
+    need_settings(c, keys, "`replicate` names the replication database");
+    if (!c->settings->replicate.database)
+        exit(complain(EXIT_CONFIG,
+                      "%s has no `replicate`: set its database and key first "
+                      "(docs/CLUSTER.md)",
+                      c->settings->path));
+    *r = (struct replicated){
+        .c = c,
+        .state_dir = c->settings->state_dir,
+        .hold_ms = hold_of_ms(c->settings->replicate.takeover_after_ms)};
+    settings_host(c->settings, r->host);
+}
+
+struct engine *replicated_engine(const struct replicated *r,
+                                 const char *process)
+{
+    const struct engine_settings s = {
+        .database = r->c->settings->replicate.database,
+        .process = process,
+        .host = r->host,
+        .hold_ms = r->hold_ms,
+        /* To look is allowed in any case. */
+        .accept_weak = !*process || r->c->settings->replicate.accept_weak};
+
+    return engine_postgres.open(&s);
+}
+
+const struct engine_store *replicated_overview(struct engine *e, size_t *count)
+{
+    const struct engine_store *stores;
+    char why[ENGINE_WHY_BYTES];
+
+    *count = 0;
+    if (engine_postgres.overview(e, &stores, count, why) == ENGINE_DONE)
+        return stores;
+    complain(EXIT_UNAVAILABLE, "the replication database: %s", why);
+    return NULL;
+}
+
+const struct engine_store *replicated_find(const struct engine_store *stores,
+                                           size_t count, const char *process)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(stores[i].process, process) == 0)
+            return &stores[i];
+    return NULL;
+}
+
+const struct engine_node *replicated_node(const struct engine_store *s,
+                                          const char *host)
+{
+    for (size_t i = 0; i < s->node_count; i++)
+        if (strcmp(s->nodes[i].host, host) == 0)
+            return &s->nodes[i];
+    return NULL;
+}
+
+bool replicated_name(const char *name)
+{
+    const struct store_kind *kind = strchr(name, '/') ? NULL
+                                                      : store_kind_of(name);
+
+    for (size_t i = 0; kind && i < COUNT_OF(kinds); i++)
+        if (strcmp(kind->process, kinds[i]) == 0)
+            return true;
+    complain(EXIT_USAGE,
+             "%s is not the name of a process that is replicated, such as "
+             "ingress, sequencer, dlqd or ingress-2",
+             name);
+    return false;
+}
+
+bool replicated_lock(const struct replicated *r, const char *process)
+{
+    char *path = gr_printf("%s/%s.lock", r->state_dir, process), pid[24] = "";
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    bool good = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+
+    if (fd < 0) {
+        complain(EXIT_STORAGE, "%s: %s", path, strerror(errno));
+    } else if (!good) {
+        if (read(fd, pid, sizeof pid - 1) > 0)
+            pid[strcspn(pid, "\n")] = 0;
+        complain(EXIT_REFUSED,
+                 "%s is running (process %s): stop it, and keep the supervisor "
+                 "from starting it",
+                 process, pid);
+    }
+    free(path);
+    return good;
+}
+
+char *replicated_path(const struct replicated *r, const char *process)
+{
+    return gr_printf("%s/%s.db", r->state_dir, process);
+}

@@ -1,0 +1,254 @@
+/* status_command: `grapnel replicate status`: who has each store, who could take over, and what would be lost now. It reads the replication database only, so it
+ * works on each host, whatever runs. */
+#include "engine_check.h"
+#include "json_text.h"
+#include "replicated.h"
+#include "table.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KNOWN_TAKEOVERS = 4 }; /* a host that is silent for longer is gone */
+
+struct overview {
+    const struct replicated *r;
+    int64_t gone_ms;
+    json_t *stores, *findings; /* lists */
+    bool good;
+};
+
+static bool is_released(const struct owner *o)
+{
+    static const uint8_t nobody[HOLDER_BYTES];
+
+    return memcmp(o->holder, nobody, HOLDER_BYTES) == 0;
+}
+
+/* ---- judging ---- */
+
+/* What would be lost now with the active's host; "" and *safe: nothing. */
+static void judge(const struct overview *v, const struct engine_store *s,
+                  char out[300], bool *safe)
+{
+    int ready = 0, behind = 0, there = 0;
+
+    for (size_t i = 0; i < s->node_count; i++) {
+        const struct engine_node *n = &s->nodes[i];
+
+        if (strcmp(n->host, s->owner.host) == 0 && !is_released(&s->owner))
+            continue;
+        if (n->seen_ms > v->gone_ms)
+            continue;
+        there++;
+        ready += n->ready;
+        behind += !n->ready;
+    }
+    *safe = ready > 0;
+    if (ready)
+        snprintf(out, 300, "nothing: %d standby%s can take over", ready,
+                 ready == 1 ? "" : "s");
+    else if (there)
+        snprintf(out, 300,
+                 "nothing is lost, but nobody can take over yet: no standby is "
+                 "ready");
+    else
+        snprintf(out, 300,
+                 "nothing is lost, as the log has it all, but nobody takes "
+                 "over: no standby runs");
+    (void)behind;
+}
+
+static json_t *node_json(const struct overview *v, const struct engine_store *s,
+                         const struct engine_node *n)
+{
+    bool active = strcmp(n->host, s->owner.host) == 0 &&
+                  !is_released(&s->owner);
+    const char *role = active                    ? "active"
+                       : n->seen_ms > v->gone_ms ? "gone"
+                                                 : "standby";
+    int64_t behind = s->owner.at.n - n->n;
+
+    return json_pack("{s:s,s:s,s:b,s:o,s:I,s:I,s:I}", "host", n->host, "role",
+                     role, "ready", (int)(active || n->ready), "why",
+                     active || n->ready ? json_null() : json_text_of(n->why),
+                     "turn", (json_int_t)(active ? s->owner.at.n : n->n),
+                     "behind", (json_int_t)(active || behind < 0 ? 0 : behind),
+                     "seen_ms", (json_int_t)n->seen_ms);
+}
+
+static void add_store(struct overview *v, const struct engine_store *s)
+{
+    json_t *nodes = json_array(), *row;
+    bool safe, held = !is_released(&s->owner);
+    char lost[300];
+
+    for (size_t i = 0; i < s->node_count; i++)
+        json_array_append_new(nodes, node_json(v, s, &s->nodes[i]));
+    if (held && !replicated_node(s, s->owner.host))
+        json_array_append_new(
+            nodes,
+            json_pack("{s:s,s:s,s:b,s:n,s:I,s:i,s:n}", "host", s->owner.host,
+                      "role", "active", "ready", 1, "why", "turn",
+                      (json_int_t)s->owner.at.n, "behind", 0, "seen_ms"));
+    judge(v, s, lost, &safe);
+    v->good = v->good && safe && held;
+    row = json_pack(
+        "{s:s,s:o,s:I,s:I,s:o,s:I,s:b,s:s,s:o}", "process", s->process,
+        "active", held ? json_text_of(s->owner.host) : json_null(), "epoch",
+        (json_int_t)s->owner.epoch, "turn", (json_int_t)s->owner.at.n,
+        "snapshot_turn",
+        s->snapshot_n < 0 ? json_null() : json_integer(s->snapshot_n),
+        "log_bytes", (json_int_t)s->log_bytes, "safe", (int)safe, "lost_now",
+        lost, "hosts", nodes);
+    json_array_append_new(v->stores, row);
+}
+
+static void found(void *self, bool weak, const char *what, const char *fix)
+{
+    struct overview *v = self;
+
+    json_array_append_new(v->findings,
+                          json_pack("{s:b,s:s,s:s}", "weak", (int)weak, "what",
+                                    what, "fix", fix));
+    v->good = v->good && !weak;
+}
+
+static int read_all(struct overview *v)
+{
+    const struct replicated *r = v->r;
+    const struct engine_settings settings = {
+        .database = r->c->settings->replicate.database,
+        .process = "",
+        .host = r->host,
+        .hold_ms = r->hold_ms,
+        .accept_weak = true};
+    struct engine *e = replicated_engine(r, "");
+    char why[ENGINE_WHY_BYTES];
+    size_t count;
+    const struct engine_store *stores = replicated_overview(e, &count);
+    int code = stores ? 0 : EXIT_UNAVAILABLE;
+
+    for (size_t i = 0; i < count; i++)
+        add_store(v, &stores[i]);
+    engine_postgres.close(e);
+    if (!code && engine_check(&settings, found, v, why) != GR_OK)
+        code = complain(EXIT_UNAVAILABLE, "the replication database: %s", why);
+    return code;
+}
+
+/* ---- printing ---- */
+
+static void print_hosts(const struct ctl *c, const json_t *stores)
+{
+    static const char *const heads[] = {"PROCESS", "HOST", "ROLE", "TURN",
+                                        "BEHIND",  "SEEN", "",     NULL};
+    struct table t;
+    json_t *s, *n;
+    size_t i, k;
+    char text[32];
+
+    table_init(&t, heads);
+    json_array_foreach(stores, i, s)
+    {
+        json_array_foreach(json_object_get(s, "hosts"), k, n)
+        {
+            const char *role = text_of(n, "role");
+            bool ready = json_is_true(json_object_get(n, "ready")),
+                 active = strcmp(role, "active") == 0,
+                 gone = strcmp(role, "gone") == 0;
+
+            table_add(&t, BOLD, "%s", k ? "" : text_of(s, "process"));
+            table_add(&t, PLAIN, "%s", text_of(n, "host"));
+            table_add(&t,
+                      active || ready ? GREEN
+                      : gone          ? DIM
+                                      : YELLOW,
+                      "%s%s", role,
+                      active || gone ? ""
+                      : ready        ? ", ready"
+                                     : ", not ready");
+            table_add(&t, PLAIN, "%s", text_of(n, "turn"));
+            table_add(&t, PLAIN, "%s", text_of(n, "behind"));
+            table_add(&t, PLAIN, "%s",
+                      active ? "" : human_ms(integer_of(n, "seen_ms"), text));
+            table_add(&t, DIM, "%s", gone ? "" : text_of(n, "why"));
+        }
+    }
+    table_print(&t, stdout, c->colour, 0);
+    table_fini(&t);
+}
+
+static void print_stores(const struct ctl *c, const json_t *stores)
+{
+    json_t *s;
+    size_t i;
+
+    printf("\nIf the active's host were lost now:\n");
+    json_array_foreach(stores, i, s)
+    {
+        bool safe = json_is_true(json_object_get(s, "safe"));
+        enum colour colour = safe ? GREEN : YELLOW;
+        char text[32];
+
+        printf("  %s: %s%s%s", text_of(s, "process"),
+               colour_on(colour, c->colour), text_of(s, "lost_now"),
+               colour_off(colour, c->colour));
+        if (json_is_null(json_object_get(s, "snapshot_turn")))
+            printf(" (no snapshot yet, so a host without the file must wait)");
+        else
+            printf(" (snapshot at turn %s, and %s of log after it)",
+                   text_of(s, "snapshot_turn"),
+                   human_bytes(integer_of(s, "log_bytes"), text));
+        printf("\n");
+        if (json_is_null(json_object_get(s, "active")))
+            printf("  %s: no process is active\n", text_of(s, "process"));
+    }
+}
+
+static void print_findings(const struct ctl *c, const json_t *findings)
+{
+    json_t *f;
+    size_t i;
+
+    json_array_foreach(findings, i, f)
+    {
+        bool weak = json_is_true(json_object_get(f, "weak"));
+        const char *fix = text_of(f, "fix");
+
+        printf("%s%s%s%s%s\n", i ? "" : "\n",
+               colour_on(weak ? RED : YELLOW, c->colour), text_of(f, "what"),
+               colour_off(weak ? RED : YELLOW, c->colour), *fix ? ":" : "");
+        if (*fix)
+            printf("  %s\n", fix);
+    }
+}
+
+int run_replicate_status(struct ctl *c)
+{
+    struct replicated r;
+    struct overview v = {.good = true};
+    int code;
+
+    replicated_open(&r, c);
+    v.r = &r;
+    v.gone_ms = KNOWN_TAKEOVERS * c->settings->replicate.takeover_after_ms;
+    v.stores = json_array();
+    v.findings = json_array();
+    code = read_all(&v);
+    if (!code && c->json)
+        print_json(json_pack("{s:s,s:O,s:O}", "host", r.host, "stores",
+                             v.stores, "findings", v.findings));
+    else if (!code && !json_array_size(v.stores))
+        printf("Nothing is replicated yet: `grapnel replicate begin` begins "
+               "it.\n");
+    else if (!code) {
+        print_hosts(c, v.stores);
+        print_stores(c, v.stores);
+        print_findings(c, v.findings);
+    }
+    if (!code && (!v.good || !json_array_size(v.stores)))
+        code = EXIT_REFUSED;
+    json_decref(v.stores);
+    json_decref(v.findings);
+    return code;
+}
