@@ -41,6 +41,7 @@ struct owner {
 struct tenure {
     int64_t epoch;
     uint8_t holder[HOLDER_BYTES]; /* 128 random bits of this start */
+    int schema; /* which a turn of this start leaves: append() writes it, nothing compares it */
 };
 
 /* This process on this host, as others see it. */
@@ -94,7 +95,7 @@ struct engine_ops {
     struct engine *(*open)(const struct engine_settings *s);
     void (*close)(struct engine *e);
 
-    /* The turn after `before`: sets last = before->n + 1 and its chain, raises beat, and inserts the parts, of which there is one at least. ENGINE_NO_ROW unless history, epoch, holder, last
+    /* The turn after `before`: sets last = before->n + 1, its chain and mine->schema, raises beat, and inserts the parts, of which there is one at least. ENGINE_NO_ROW unless history, epoch, holder, last
      * and chain are as in `before` and `mine`. *beat: of the row afterwards. */
     enum engine_result (*append)(struct engine *e, const struct tenure *mine,
                                  const struct position *before,

@@ -77,7 +77,7 @@ static enum engine_result pg_append(struct engine *e, const struct tenure *mine,
 {
     static const char sql[] =
         "WITH u AS (UPDATE grapnel.owner SET last = last + 1, chain = $7, "
-        "beat = beat + 1 WHERE " OWNED AT
+        "schema = $9, beat = beat + 1 WHERE " OWNED AT
         " RETURNING last, epoch, chain, beat) "
         "INSERT INTO grapnel.log (process, n, part, epoch, chain, bytes) "
         "SELECT $1, u.last, p.part, u.epoch, u.chain, p.bytes "
@@ -98,6 +98,7 @@ static enum engine_result pg_append(struct engine *e, const struct tenure *mine,
     param_position(p, before);
     param_bytes(p, after->chain, sizeof after->chain);
     param_parts(p, &array, parts);
+    param_int4(p, mine->schema);
     result = transact_rows(&e->connection, &t, parts->count, why);
     if (result == ENGINE_DONE)
         *beat = get_number(t.statements[0].result, 0, 0);
@@ -175,6 +176,7 @@ static enum engine_result pg_take_over(struct engine *e,
     if (result == ENGINE_DONE) {
         mine->epoch = get_number(t.statements[0].result, 0, 0);
         memcpy(mine->holder, me, HOLDER_BYTES);
+        mine->schema = seen->schema;
     }
     transaction_fini(&t);
     return result;

@@ -512,6 +512,7 @@ struct replicator *replicator_open(const struct replicator_settings *s)
     r->db_path = gr_strdup(s->db_path);
     r->stuck_ms = s->stuck_ms;
     r->ownership = *s->ownership;
+    r->ownership.mine.schema = s->schema; /* of its first turn on */
     r->state.append_us = -1;
     permission_init(&r->permission, r->ownership.takeover_after_ms);
     r->sealer = sealer_open(s->key);

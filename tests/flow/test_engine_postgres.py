@@ -123,6 +123,34 @@ class Calls(EngineTest):
         self.no_row(a.append())
         self.no_row(a.beat())
 
+    def test_a_turn_says_which_schema_it_leaves(self):
+        a = self.active()
+        seen = a.follow()
+        a.schema = 3
+        self.done(a.beat())
+        self.assertEqual(a.follow()["schema"], 1)
+        self.no_row(a.engine.append(**{**a.at, "epoch": 2}, next=chain(1), parts=[10]))
+        self.assertEqual(a.follow()["schema"], 1)
+        self.done(a.append())
+        self.assertEqual(a.follow()["schema"], 3)
+        self.no_row(a.engine.take_over(**{**a.follow(), "schema": seen["schema"], "me": "0b" * 16}))
+
+    def test_what_a_snapshot_without_a_manifest_has_left_is_deleted(self):
+        a = self.active()
+        for n in (1, 2, 3, 4):
+            self.done(a.append())
+            for part in range(150 if n == 2 else 2):
+                self.done(a.engine.put_snapshot(**a.at, part=part, bytes=10))
+            if n == 1:
+                self.done(a.engine.put_snapshot(**a.at, part=-1, bytes=10))
+        for wrong in ({"epoch": 2}, {"holder": "0b" * 16}):
+            self.no_row(a.engine.forget_unfinished(**{**a.at, **wrong}, after=1, before=4))
+        self.assertTrue(self.done(a.engine.forget_unfinished(**a.at, after=1, before=4))["more"])
+        self.assertFalse(self.done(a.engine.forget_unfinished(**a.at, after=1, before=4))["more"])
+        self.assertEqual(self.primary.sql("SELECT n, count(*) FROM grapnel.snapshot GROUP BY n "
+                                          "ORDER BY n"), ["1|3", "4|2"])
+        self.assertEqual(len(self.log(a)), 4)
+
     def test_a_history_begins_once(self):
         a = self.active()
         said = a.engine.begin_history(n=0, chain=ZEROS, schema=1)

@@ -81,7 +81,8 @@ static struct position position(const json_t *o)
 
 static struct tenure tenure(const json_t *o)
 {
-    struct tenure mine = {.epoch = number(o, "epoch")};
+    struct tenure mine = {.epoch = number(o, "epoch"),
+                          .schema = (int)number(o, "schema")};
 
     from_hex(o, "holder", mine.holder, sizeof mine.holder);
     return mine;

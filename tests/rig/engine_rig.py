@@ -273,11 +273,12 @@ class Active:
     def __init__(self, engine, holder="0a" * 16):
         self.engine, self.holder = engine, holder
         self.history, self.n, self.epoch, self.beat_count = HISTORY, 0, 0, None
+        self.schema = 1
 
     @property
     def at(self):
         return {"history": self.history, "epoch": self.epoch, "holder": self.holder,
-                "n": self.n, "chain": chain(self.n)}
+                "n": self.n, "chain": chain(self.n), "schema": self.schema}
 
     def begin(self):
         """Makes the history, and takes over."""

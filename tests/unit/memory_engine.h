@@ -155,6 +155,7 @@ static enum engine_result me_append(struct engine *handle,
         memcpy(turn->content, e->next_content, sizeof turn->content);
         atomic_store(&e->last, after->n); /* from here on it is in */
         *beat = ++e->owner.beat;
+        e->owner.schema = mine->schema;
     } else if (execute) {
         return unknown ? ENGINE_UNKNOWN : ENGINE_NO_ROW;
     }
@@ -210,6 +211,7 @@ static enum engine_result me_take_over(struct engine *handle,
         e->owner.heir[0] = 0;
         mine->epoch = e->owner.epoch;
         memcpy(mine->holder, holder, HOLDER_BYTES);
+        mine->schema = seen->schema;
     }
     return unknown ? ENGINE_UNKNOWN : row ? ENGINE_DONE : ENGINE_NO_ROW;
 }

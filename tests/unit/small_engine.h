@@ -64,6 +64,7 @@ static inline bool small_execute(struct small_engine *e,
         if (!small_owns(e, s) || s->after.n > SMALL_ROWS_MAX)
             return false;
         o->at = s->after;
+        o->schema = s->mine.schema;
         o->beat++;
         e->rows[o->at.n].epoch = o->epoch;
         memcpy(e->rows[o->at.n].chain, o->at.chain, CHAIN_BYTES);

@@ -53,6 +53,7 @@ static void open_active(struct test *x)
                                     .process = COPY_PROCESS,
                                     .db_path = x->file,
                                     .key = copy_key,
+                                    .schema = 5,
                                     .stuck_ms = x->stuck_ms};
     struct db_replication turns;
 
@@ -170,6 +171,7 @@ static void each_turn_is_in_the_log_before_anything_is_sent(void **state)
     open_active(&t);
     run(20);
     assert_int_equal(t.engine->appends, 20);
+    assert_int_equal(t.engine->e.durable.schema, 5);
     check_copies();
     replicator_state(t.replicator, &t.state);
     assert_int_equal(t.state.n, 20);
