@@ -8,11 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KNOWN_TAKEOVERS = 4 }; /* a host that is silent for longer is gone */
-
 struct overview {
     const struct replicated *r;
-    int64_t gone_ms;
+    int64_t silent_ms; /* a standby writes its row twelve times as often */
     json_t *stores, *findings; /* lists */
     bool good;
 };
@@ -26,36 +24,33 @@ static bool is_released(const struct owner *o)
 
 /* ---- judging ---- */
 
-/* What would be lost now with the active's host; "" and *safe: nothing. */
+/* What would be lost with the active's host, and *safe: somebody would take over. */
 static void judge(const struct overview *v, const struct engine_store *s,
                   char out[300], bool *safe)
 {
-    int ready = 0, behind = 0, there = 0;
+    int ready = 0, running = 0;
 
     for (size_t i = 0; i < s->node_count; i++) {
         const struct engine_node *n = &s->nodes[i];
 
         if (strcmp(n->host, s->owner.host) == 0 && !is_released(&s->owner))
             continue;
-        if (n->seen_ms > v->gone_ms)
-            continue;
-        there++;
-        ready += n->ready;
-        behind += !n->ready;
+        running += n->seen_ms <= v->silent_ms;
+        ready += n->seen_ms <= v->silent_ms && n->ready;
     }
     *safe = ready > 0;
     if (ready)
         snprintf(out, 300, "nothing: %d standby%s can take over", ready,
                  ready == 1 ? "" : "s");
-    else if (there)
+    else if (s->snapshot_n < 0)
         snprintf(out, 300,
-                 "nothing is lost, but nobody can take over yet: no standby is "
-                 "ready");
+                 "everything, unless the host comes back: there is no snapshot "
+                 "yet, and no standby is ready");
     else
         snprintf(out, 300,
-                 "nothing is lost, as the log has it all, but nobody takes "
-                 "over: no standby runs");
-    (void)behind;
+                 "nothing is lost, but nobody takes over until a standby is "
+                 "ready: %s",
+                 running ? "none is" : "none runs");
 }
 
 static json_t *node_json(const struct overview *v, const struct engine_store *s,
@@ -63,9 +58,9 @@ static json_t *node_json(const struct overview *v, const struct engine_store *s,
 {
     bool active = strcmp(n->host, s->owner.host) == 0 &&
                   !is_released(&s->owner);
-    const char *role = active                    ? "active"
-                       : n->seen_ms > v->gone_ms ? "gone"
-                                                 : "standby";
+    const char *role = active                      ? "active"
+                       : n->seen_ms > v->silent_ms ? "silent"
+                                                   : "standby";
     int64_t behind = s->owner.at.n - n->n;
 
     return json_pack("{s:s,s:s,s:b,s:o,s:I,s:I,s:I}", "host", n->host, "role",
@@ -155,23 +150,23 @@ static void print_hosts(const struct ctl *c, const json_t *stores)
             const char *role = text_of(n, "role");
             bool ready = json_is_true(json_object_get(n, "ready")),
                  active = strcmp(role, "active") == 0,
-                 gone = strcmp(role, "gone") == 0;
+                 silent = strcmp(role, "silent") == 0;
 
             table_add(&t, BOLD, "%s", k ? "" : text_of(s, "process"));
             table_add(&t, PLAIN, "%s", text_of(n, "host"));
             table_add(&t,
                       active || ready ? GREEN
-                      : gone          ? DIM
+                      : silent        ? DIM
                                       : YELLOW,
                       "%s%s", role,
-                      active || gone ? ""
-                      : ready        ? ", ready"
-                                     : ", not ready");
+                      active || silent ? ""
+                      : ready          ? ", ready"
+                                       : ", not ready");
             table_add(&t, PLAIN, "%s", text_of(n, "turn"));
             table_add(&t, PLAIN, "%s", text_of(n, "behind"));
             table_add(&t, PLAIN, "%s",
                       active ? "" : human_ms(integer_of(n, "seen_ms"), text));
-            table_add(&t, DIM, "%s", gone ? "" : text_of(n, "why"));
+            table_add(&t, DIM, "%s", silent ? "" : text_of(n, "why"));
         }
     }
     table_print(&t, stdout, c->colour, 0);
@@ -190,18 +185,18 @@ static void print_stores(const struct ctl *c, const json_t *stores)
         enum colour colour = safe ? GREEN : YELLOW;
         char text[32];
 
+        if (json_is_null(json_object_get(s, "active"))) {
+            printf("  %s: no process is active\n", text_of(s, "process"));
+            continue;
+        }
         printf("  %s: %s%s%s", text_of(s, "process"),
                colour_on(colour, c->colour), text_of(s, "lost_now"),
                colour_off(colour, c->colour));
-        if (json_is_null(json_object_get(s, "snapshot_turn")))
-            printf(" (no snapshot yet, so a host without the file must wait)");
-        else
+        if (!json_is_null(json_object_get(s, "snapshot_turn")))
             printf(" (snapshot at turn %s, and %s of log after it)",
                    text_of(s, "snapshot_turn"),
                    human_bytes(integer_of(s, "log_bytes"), text));
         printf("\n");
-        if (json_is_null(json_object_get(s, "active")))
-            printf("  %s: no process is active\n", text_of(s, "process"));
     }
 }
 
@@ -231,7 +226,7 @@ int run_replicate_status(struct ctl *c)
 
     replicated_open(&r, c);
     v.r = &r;
-    v.gone_ms = KNOWN_TAKEOVERS * c->settings->replicate.takeover_after_ms;
+    v.silent_ms = c->settings->replicate.takeover_after_ms;
     v.stores = json_array();
     v.findings = json_array();
     code = read_all(&v);

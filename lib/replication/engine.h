@@ -166,11 +166,15 @@ struct engine_ops {
     enum engine_result (*clear)(struct engine *e, bool *more,
                                 char why[ENGINE_WHY_BYTES]);
 
-    /* Two reads, which prove nothing; what they give belongs to the engine until its next call. nodes(): the other hosts of this process, by name. It takes at most
+    /* Three reads, which prove nothing; what they give belongs to the engine until its next call. nodes(): the other hosts of this process, by name. It takes at most
      * an eighth of hold, and as long to connect. */
     enum engine_result (*nodes)(struct engine *e,
                                 const struct engine_node **nodes, size_t *count,
                                 char why[ENGINE_WHY_BYTES]);
+    /* Whether the row was released, for this host or any: then follow() at once. Takes as long as nodes(). NULL: the engine has no such call, and a
+     * standby sees a release when it follows. */
+    enum engine_result (*is_free)(struct engine *e, bool *yes,
+                                  char why[ENGINE_WHY_BYTES]);
     /* Each process that has an owner row, by name. With accept_weak it also reads from an engine whose settings are weak. */
     enum engine_result (*overview)(struct engine *e,
                                    const struct engine_store **stores,

@@ -628,6 +628,26 @@ static enum engine_result pg_nodes(struct engine *e,
     return result;
 }
 
+static enum engine_result pg_is_free(struct engine *e, bool *yes,
+                                     char why[ENGINE_WHY_BYTES])
+{
+    struct transaction t = {.limit_ms = e->connection.hold_ms / 8};
+    struct params *p = transaction_add(
+        &t, "SELECT 1 FROM grapnel.owner WHERE process = $1 AND holder = '' "
+            "AND heir IN ('', $2)");
+    enum engine_result result;
+
+    forget_rows(e);
+    *yes = false;
+    param_text(p, e->connection.process);
+    param_text(p, e->host);
+    result = transact(&e->connection, &t, why);
+    if (result == ENGINE_DONE)
+        *yes = PQntuples(t.statements[0].result) > 0;
+    transaction_fini(&t);
+    return result;
+}
+
 static const char stores_sql[] =
     "SELECT " OWNER_COLUMNS ", process, coalesce(newest, -1), "
     "(SELECT coalesce(sum(pg_catalog.octet_length(bytes)), 0) "
@@ -719,5 +739,6 @@ const struct engine_ops engine_postgres = {
     .end_history = pg_end_history,
     .clear = pg_clear,
     .nodes = pg_nodes,
+    .is_free = pg_is_free,
     .overview = pg_overview,
 };

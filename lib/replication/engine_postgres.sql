@@ -62,6 +62,8 @@ CREATE TABLE grapnel.snapshot (
 CREATE INDEX snapshot_manifests ON grapnel.snapshot (process, n, epoch) WHERE part = -1;
 ALTER TABLE grapnel.snapshot ALTER COLUMN bytes SET STORAGE EXTERNAL;
 
+-- To see whether a synchronous standby is connected.
+GRANT pg_read_all_stats TO grapnel;
 GRANT USAGE ON SCHEMA grapnel TO grapnel;
 GRANT SELECT, INSERT, UPDATE, DELETE ON grapnel.owner, grapnel.node TO grapnel;
 GRANT SELECT, INSERT, DELETE ON grapnel.log TO grapnel;

@@ -19,7 +19,8 @@
 enum {
     KEEP_PLAIN_BYTES = 16 * 1024 *
                        1024, /* a larger buffer is freed after its turn */
-    CHECK_OPCODES = 100000,  /* SQLite's, between two looks at the time */
+    LOOK_MS = 200, /* between two looks whether the store was released */
+    CHECK_OPCODES = 100000, /* SQLite's, between two looks at the time */
 };
 
 struct follower {
@@ -797,6 +798,30 @@ static void wait(struct follower *f, int64_t ms)
     pthread_mutex_unlock(&f->lock);
 }
 
+static bool may_take_at_once(const struct follower *f)
+{
+    return f->state == FOLLOW && f->ownership.ready && f->s.ops->is_free;
+}
+
+/* A release is noticed soon: to read costs the engine little, while to follow is a durable write. */
+static void rest(struct follower *f, int64_t ms)
+{
+    char why[ENGINE_WHY_BYTES];
+    bool is_free = false;
+
+    while (ms > 0 && !is_free && !is_stopped(f)) {
+        int64_t part_ms = may_take_at_once(f) && ms > LOOK_MS ? LOOK_MS : ms;
+
+        wait(f, part_ms);
+        ms -= part_ms;
+        if (ms > 0 &&
+            f->s.ops->is_free(f->s.engine, &is_free, why) != ENGINE_DONE)
+            is_free = false;
+    }
+    if (is_free)
+        ownership_hurry(&f->ownership);
+}
+
 enum follower_result follower_run(struct follower *f,
                                   char why[ENGINE_WHY_BYTES])
 {
@@ -807,6 +832,6 @@ enum follower_result follower_run(struct follower *f,
         if (r != FOLLOWER_GOES_ON)
             return r;
         if (wait_ms > 0)
-            wait(f, wait_ms);
+            rest(f, wait_ms);
     }
 }

@@ -247,6 +247,11 @@ static void followed(struct ownership *o, enum engine_result r,
 
 /* ---- both ---- */
 
+void ownership_hurry(struct ownership *o)
+{
+    o->due_ms = 0;
+}
+
 enum step ownership_next(struct ownership *o, int64_t now_ms, int64_t *wait_ms)
 {
     int64_t due_ms;

@@ -81,6 +81,8 @@ enum step ownership_next(struct ownership *o, int64_t now_ms, int64_t *wait_ms);
  * append or a beat that is ENGINE_DONE extends the permission to send (from began_ms): a new active beats first. */
 void ownership_told(struct ownership *o, enum step step, enum engine_result r,
                     int64_t beat, int64_t now_ms);
+/* A standby that has seen by another way that the store may have been released: it follows at once. */
+void ownership_hurry(struct ownership *o);
 /* The result of STEP_FOLLOW and STEP_JUDGE; `owner` only if r is ENGINE_DONE. */
 void ownership_followed(struct ownership *o, enum step step,
                         enum engine_result r, const struct owner *owner,
