@@ -11,6 +11,7 @@
 #include "db.h"
 #include "db_version.h"
 #include "json_text.h"
+#include "position_file.h"
 #include "stores.h"
 #include "table.h"
 #include <dirent.h>
@@ -167,6 +168,28 @@ static bool finishes_earlier(const struct restore *r)
         good = good && named;
     }
     free(text);
+    return good;
+}
+
+/* A restored file would follow the log back to the present, or be set aside. */
+static bool are_not_replicated(const struct restore *r)
+{
+    bool good = true;
+
+    for (size_t i = 0; i < r->count; i++) {
+        char *path = gr_printf("%s/%s.db", r->state_dir, r->copies[i].name);
+        struct stored_position stored;
+
+        if (position_file_read(path, &stored)) {
+            complain(EXIT_REFUSED,
+                     "%s is replicated: end that first (`grapnel replicate off "
+                     "%s`), restore, then begin again (`grapnel replicate "
+                     "begin %s`)",
+                     r->copies[i].name, r->copies[i].name, r->copies[i].name);
+            good = false;
+        }
+        free(path);
+    }
     return good;
 }
 
@@ -659,8 +682,8 @@ int run_restore(struct ctl *c)
                  "first: give the folder of the backup",
                  r.from);
     else if (is_owner(&r) && (*names ? take_named(&r, names) : find_all(&r)) &&
-             finishes_earlier(&r) && are_known(&r) && take_locks(&r) &&
-             make_all_ready(&r) && (r.in_place || swap(&r)))
+             finishes_earlier(&r) && are_known(&r) && are_not_replicated(&r) &&
+             take_locks(&r) && make_all_ready(&r) && (r.in_place || swap(&r)))
         code = sources && !write_since(&r, sources) ? EXIT_REFUSED : 0;
     if (!code && !c->json)
         print_copies(c, &r);

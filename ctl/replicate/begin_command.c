@@ -66,6 +66,13 @@ static bool is_ours(const struct engine_store *s,
     return memcmp(s->owner.at.history, p->at.history, HISTORY_BYTES) == 0;
 }
 
+static bool is_here(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0;
+}
+
 /* *known: the store is in the engine. */
 static int look(const struct replicated *r, const char *process,
                 const char *path, bool *known)
@@ -83,7 +90,10 @@ static int look(const struct replicated *r, const char *process,
     }
     s = replicated_find(all, count, process);
     *known = s != NULL;
-    if (s && (!position_file_read(path, &stored) || !is_ours(s, &stored)))
+    if (s && !s->owner.epoch && !is_here(path))
+        printf("%s: replication has begun already, with an empty database\n",
+               process);
+    else if (s && (!position_file_read(path, &stored) || !is_ours(s, &stored)))
         code = complain(
             EXIT_REFUSED,
             "%s is replicated already, and %s has it: to follow it on this "
@@ -107,7 +117,7 @@ static int begin_here(const struct replicated *r, const char *process,
         return complain(EXIT_STORAGE, "%s: %s", path, why);
     code = make_row(r, process, &stored.at, schema, &made);
     if (!code && made)
-        say_begun(process);
+        say_begun(process, is_here(path));
     return code || made ? code : look(r, process, path, &known);
 }
 
@@ -128,17 +138,6 @@ static int begin(const struct replicated *r, const char *process)
     return code;
 }
 
-/* Without names: those whose databases are on this host, and the three that every pipeline has. */
-static bool is_here(const struct replicated *r, const char *process)
-{
-    char *path = replicated_path(r, process);
-    struct stat st;
-    bool here = stat(path, &st) == 0;
-
-    free(path);
-    return here;
-}
-
 int run_replicate_begin(struct ctl *c)
 {
     static const char *const usual[] = {"ingress", "sequencer", "dlqd"};
@@ -152,12 +151,7 @@ int run_replicate_begin(struct ctl *c)
     for (int i = 0; i < c->parsed.arg_count && !code; i++)
         code = begin(&r, c->parsed.args[i]);
     for (size_t i = 0; i < COUNT_OF(usual) && !c->parsed.arg_count && !code;
-         i++) {
+         i++)
         code = begin(&r, usual[i]);
-        if (!code && !is_here(&r, usual[i]))
-            printf("%s: it has no database yet, so it begins with an empty "
-                   "one\n",
-                   usual[i]);
-    }
     return code;
 }

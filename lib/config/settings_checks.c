@@ -680,6 +680,7 @@ void settings_warn(struct conf *c, const struct settings *s)
                          "reads it for each run",
                          strerror(errno));
     }
+    settings_warn_replicate(c, s);
     /* A warning, because a missing folder stops no process and may come back. */
     if (s->log_errors && strchr(s->log_errors, '/') && s->run_dir &&
         s->state_dir && is_unusable(c, s, s->log_errors, why))

@@ -71,3 +71,14 @@ void settings_check_replicate(struct conf *c, const struct settings *s)
         conf_error_at(c, s->replicate.database,
                       "this host has no name: set `cluster.host`");
 }
+
+/* What a host has outside of its databases. */
+void settings_warn_replicate(struct conf *c, const struct settings *s)
+{
+    if (s->replicate.database && !s->audit.key)
+        conf_warn_at(c, s->replicate.database,
+                     "each host makes an audit key of its own, and after a "
+                     "takeover `grapnel audit verify` cannot check the rows of "
+                     "the other: set `audit.key` to the same file on each "
+                     "host");
+}

@@ -148,6 +148,7 @@ void settings_check_cluster(struct conf *c, const struct settings *s);
 /* settings_replicate.c */
 extern const struct conf_section settings_replicate_section;
 void settings_check_replicate(struct conf *c, const struct settings *s);
+void settings_warn_replicate(struct conf *c, const struct settings *s);
 
 /* settings_policies.c */
 extern const struct conf_section settings_policy_section;

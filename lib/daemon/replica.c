@@ -3,7 +3,6 @@
 #include "clock.h"
 #include "config.h"
 #include "engine_check.h"
-#include "file_view.h"
 #include "follower.h"
 #include "json_text.h"
 #include "log.h"
@@ -55,18 +54,6 @@ struct replica {
 
 /* ---- does the file agree with the configuration? ---- */
 
-/* Whether turns were written into it, with or without a position file beside it. */
-static bool has_turns(const char *db_path)
-{
-    struct file_view *v = file_view_open(db_path);
-    struct replicated_row row = {.state = ROW_NONE};
-
-    if (v)
-        file_view_row(v, file_view_frames(v), &row);
-    file_view_close(v);
-    return row.state != ROW_NONE;
-}
-
 bool replica_wanted(const struct settings *settings, const char *name,
                     const char *db_path)
 {
@@ -80,8 +67,8 @@ bool replica_wanted(const struct settings *settings, const char *name,
             "%s is replicated, and the configuration has no `replicate`: set "
             "it again, or end the replication with `grapnel replicate off %s`",
             db_path, name);
-    if (settings->replicate.database && !has_position && has_file &&
-        !has_turns(db_path))
+    /* A file without a position was never replicated, or was put here: a backup, a copy. */
+    if (settings->replicate.database && !has_position && has_file)
         die(EXIT_CONFIG,
             "%s is not replicated yet: run `grapnel replicate begin %s` to "
             "begin with this file. If another host has the store of %s, move "

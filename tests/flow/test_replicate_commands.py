@@ -1,0 +1,180 @@
+"""grapnel replicate and grapnel handover, with real processes on two hosts (folders) and a real PostgreSQL server."""
+import json
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from engine_rig import Cluster
+from rig import RigTest, main, wait_for
+from test_replicated import STORES, Host
+
+
+class Commands(RigTest):
+    def hosts(self, **options):
+        self.engine = Cluster(**{"standbys": 1, **options})
+        self.addCleanup(self.engine.close)
+        uri = self.engine.primary.uri_as("grapnel")
+        a = Host("a", database=uri)
+        b = Host("b", first=a, database=uri)
+        for rig in (b, a):
+            self.addCleanup(self._end, rig)
+        return a, b
+
+    def run_ok(self, rig, *args):
+        done = rig.cli_text(*args)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        return done.stdout
+
+    def refused(self, rig, code, text, *args):
+        done = rig.cli_text(*args)
+        self.assertEqual(done.returncode, code, done)
+        self.assertIn(text, done.stderr)
+
+    def status(self, rig, code=0):
+        done = rig.cli_text("replicate", "status", "--json")
+        self.assertEqual(done.returncode, code, done)
+        return {s["process"]: s for s in json.loads(done.stdout)["stores"]}
+
+    def begun(self):
+        """Host a has events from before the replication; b follows."""
+        a, b = self.hosts()
+        replicate = a.config.pop("replicate")
+        a.write_config()
+        a.start()
+        events = [a.accept() for _ in range(3)]
+        for event in events:
+            a.wait_status(event)
+        a.kill()  # with write-ahead logs that were not copied
+        a.config["replicate"] = replicate
+        a.write_config()
+        self.run_ok(a, "replicate", "begin")
+        a.start()
+        b.follow()
+        return a, b, events
+
+    def test_a_database_with_events_is_replicated_and_handed_over(self):
+        """P1, P6: replication begins with what a killed process has left, and a handover loses and renumbers nothing."""
+        a, b, events = self.begun()
+        wait_for(lambda: a.cli_text("replicate", "status").returncode == 0, 60, "standbys")
+        stores = self.status(b)
+        self.assertEqual({s["active"] for s in stores.values()}, {"a"})
+        self.assertEqual({h["role"] for s in stores.values() for h in s["hosts"]},
+                         {"active", "standby"})
+        text = self.run_ok(a, "replicate", "status")
+        self.assertRegex(text, r"sequencer +a +active")
+        self.assertIn("nothing: 1 standby can take over", text)
+        self.refused(a, 1, "c is not a host that follows", "handover", "sequencer", "c")
+        self.refused(a, 1, "a has sequencer already", "handover", "sequencer", "a")
+        self.refused(a, 64, "not the name of a process", "handover", "deliverer-a", "b")
+        for name in STORES:
+            said = self.run_ok(a, "handover", name, "b")
+            self.assertRegex(said, rf"{name}: b has it now, after \d+ ms")
+            self.assertEqual(a[name].wait_exit(), 75)
+        b.start("deliverer-b")
+        self.assertEqual({s["active"] for s in self.status(b, 1).values()}, {"b"})
+        event = b.accept()
+        b.wait_status(event, timeout=60)
+        self.assertEqual([b.trace(e)["sequence"] for e in [*events, event]], [1, 2, 3, 4])
+        rows = self.run_ok(b, "audit")
+        self.assertIn("handover", rows)
+
+    def test_begin_can_be_repeated_and_refuses_another_file(self):
+        """P1: a history begins once; a host with another file cannot begin it again."""
+        a, b = self.hosts()
+        self.assertEqual(self.status(a, 1), {})
+        a.state_dir.mkdir()
+        b.state_dir.mkdir()
+        self.assertIn("sequencer: replication begins", self.run_ok(a, "replicate", "begin", "sequencer"))
+        self.run_ok(a, "replicate", "begin")
+        a.start()
+        self.refused(a, 1, "sequencer is running", "replicate", "begin", "sequencer")
+        self.refused(a, 64, "x is not the name", "replicate", "begin", "x")
+        self.refused(b, 1, "and a has it", "replicate", "begin", "sequencer")
+        a.stop()
+        self.assertIn("has begun already", self.run_ok(a, "replicate", "begin"))
+
+    def test_a_begin_that_was_interrupted_goes_on(self):
+        """P1: the position is written before the engine's row, and the repetition uses it."""
+        a, _ = self.hosts()
+        replicate = a.config.pop("replicate")
+        a.write_config()
+        a.start()
+        a.wait_status(a.accept())
+        a.stop()
+        a.config["replicate"] = replicate
+        a.write_config()
+        self.engine.primary.pause()
+        done = a.cli_text("replicate", "begin", "sequencer", timeout=120)
+        self.assertEqual(done.returncode, 69, done)
+        self.engine.primary.resume()
+        self.engine.primary.sql("REVOKE INSERT ON grapnel.owner FROM grapnel")
+        self.refused(a, 69, "repeat this command", "replicate", "begin", "sequencer")
+        position = (a.state_dir / "sequencer.db-position").read_bytes()
+        self.engine.primary.sql("GRANT INSERT ON grapnel.owner TO grapnel")
+        self.run_ok(a, "replicate", "begin")
+        self.assertEqual((a.state_dir / "sequencer.db-position").read_bytes(), position)
+        a.start()
+        self.assertEqual(a.trace(a.accept())["sequence"], 2)
+
+    def test_off_leaves_the_file_with_its_host(self):
+        """P1: replication ends only where the newest file is, and the pipeline goes on without it."""
+        a, b, events = self.begun()
+        self.refused(a, 1, "is running", "replicate", "off", "sequencer")
+        a.stop()
+        for name in STORES:
+            wait_for(b[name].up, 60, f"{name} of b to own its store")
+        b.start("deliverer-b")
+        event = b.accept()
+        b.wait_status(event, timeout=60)
+        self.refused(a, 1, "and b had it last", "replicate", "off", "sequencer")
+        self.refused(a, 1, "is replicated: end that first", "restore", str(a.state_dir))
+        b.stop()
+        self.run_ok(b, "replicate", "off", *STORES)
+        self.refused(b, 1, "is not replicated on this host", "replicate", "off", "sequencer")
+        self.assertEqual(self.status(b, 1), {})
+        del b.config["replicate"]
+        b.write_config()
+        b.start()
+        last = b.accept()
+        b.wait_status(last)
+        self.assertEqual([b.trace(e)["sequence"] for e in [*events, event, last]],
+                         [1, 2, 3, 4, 5])
+
+    def test_a_lost_engine_does_not_hold_the_file(self):
+        """P1: with the engine gone for good, the operator says so, and the host goes on alone."""
+        a, b, events = self.begun()
+        b.kill()
+        a.kill()
+        self.engine.close()
+        self.refused(a, 69, "the replication database", "replicate", "off", "sequencer")
+        self.run_ok(a, "replicate", "off", *STORES, "--standbys-are-stopped")
+        del a.config["replicate"]
+        a.write_config()
+        a.start()
+        event = a.accept()
+        a.wait_status(event)
+        self.assertEqual([a.trace(e)["sequence"] for e in [*events, event]], [1, 2, 3, 4])
+
+    def test_a_weak_engine_is_refused_and_reported(self):
+        """P1: an engine that can lose what it has acknowledged ends the start, unless the operator accepts it."""
+        a, _ = self.hosts(standbys=0)
+        a.state_dir.mkdir()
+        done = a.cli_text("replicate", "begin", "sequencer")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("synchronous_standby_names is empty", done.stderr)
+        a["sequencer"].start(wait=False)
+        self.assertEqual(a["sequencer"].wait_exit(), 78)
+        self.assertIn("accept_weak_durability", a["sequencer"].log())
+        a.config["replicate"]["accept_weak_durability"] = True
+        a.write_config()
+        self.run_ok(a, "replicate", "begin")
+        a.start()
+        a.wait_status(a.accept())
+        done = a.cli_text("replicate", "status")
+        self.assertEqual(done.returncode, 1)
+        self.assertTrue(re.search("synchronous_standby_names is empty", done.stdout), done)
+
+
+if __name__ == "__main__":
+    main()
