@@ -10,9 +10,10 @@
 
 enum { TRIES = 3 };
 
-static void say_begun(const char *process)
+static void say_begun(const char *process, bool has_file)
 {
-    printf("%s: replication begins when it is started on this host\n", process);
+    printf("%s: replication begins when it is started%s\n", process,
+           has_file ? " on this host" : ", with an empty database");
 }
 
 /* Rows of a former history. false: the error was printed. */

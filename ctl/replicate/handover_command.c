@@ -43,6 +43,7 @@ static int read_before(struct engine *e, const char *process, const char *host,
     size_t count;
     const struct engine_store *all = replicated_overview(e, &count),
                               *s = replicated_find(all, count, process);
+    const struct engine_node *node;
 
     if (!all)
         return EXIT_UNAVAILABLE;
@@ -55,8 +56,29 @@ static int read_before(struct engine *e, const char *process, const char *host,
                         host, process);
     if (strcmp(s->owner.host, host) == 0)
         return complain(EXIT_REFUSED, "%s has %s already", host, process);
+    node = replicated_node(s, host);
+    if (!node->ready)
+        return complain(EXIT_REFUSED,
+                        "the standby of %s on %s is not ready: %s", process,
+                        host, node->why);
     *epoch = s->owner.epoch;
     return 0;
+}
+
+/* The active reads about other hosts twice in each hold, so it may know a standby that is ready a moment later. */
+static json_t *ask_active(const struct replicated *r, const char *process,
+                          const char *host, bool *unreachable, char why[200])
+{
+    int64_t until_ms = mono_ms() + r->hold_ms;
+    json_t *reply;
+
+    do {
+        reply = ask(r->c, process, "handover", json_pack("{s:s}", "host", host),
+                    ASK_MS, unreachable, why);
+        if (!reply)
+            usleep(LOOK_US);
+    } while (!reply && !*unreachable && mono_ms() < until_ms);
+    return reply;
 }
 
 int run_handover(struct ctl *c)
@@ -81,8 +103,7 @@ int run_handover(struct ctl *c)
         return code;
     }
     began_ms = mono_ms();
-    reply = ask(c, process, "handover", json_pack("{s:s}", "host", to), ASK_MS,
-                &unreachable, why);
+    reply = ask_active(&r, process, to, &unreachable, why);
     if (!reply)
         code = complain(unreachable ? EXIT_UNAVAILABLE : EXIT_REFUSED, "%s: %s",
                         process, why);

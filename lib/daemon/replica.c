@@ -222,7 +222,7 @@ static void say(struct replica *r, const struct follower_state *f,
     if (!f->ready && *f->why &&
         (r->said_ready || !r->said_ms ||
          now_mono_ms - r->said_ms >= SAY_AGAIN_MS)) {
-        log_info(NULL, "standby: not ready to take over", LS("why", f->why),
+        log_info(NULL, "standby: not ready to take over", LS("reason", f->why),
                  LI("turn", f->at.n));
         r->said_ms = now_mono_ms;
     }

@@ -54,7 +54,7 @@ class Commands(RigTest):
         return a, b, events
 
     def test_a_database_with_events_is_replicated_and_handed_over(self):
-        """P1, P6: replication begins with what a killed process has left, and a handover loses and renumbers nothing."""
+        """P1, P4: replication begins with what a killed process has left, and a handover loses and renumbers nothing."""
         a, b, events = self.begun()
         wait_for(lambda: a.cli_text("replicate", "status").returncode == 0, 60, "standbys")
         stores = self.status(b)

@@ -70,7 +70,7 @@ class Replicated(RigTest):
         return engine, a, b
 
     def test_a_host_is_lost_and_the_other_goes_on(self):
-        """P1, P6: what was acknowledged is delivered by the other host, under the numbers that it has."""
+        """P1, P4: what was acknowledged is delivered by the other host, under the numbers that it has."""
         _, a, b = self.pair()
         a.start()
         b.follow()
