@@ -9,8 +9,8 @@
 #include "position_file.h"
 #include "turn.h"
 
-/* Of a form: larger than any turn (an opening turn has at most 64 MiB of pages). */
-enum { APPLY_FORM_MAX_BYTES = 80 * 1024 * 1024 };
+/* Of a form: more than any turn may have (REPLICATOR_TURN_BYTES). */
+enum { APPLY_FORM_MAX_BYTES = 1040 * 1024 * 1024 };
 
 /* Whether this is the beginning of a history that began without a file: n is 0, and the chain is zeros. A history that begins with the content of a file has another
  * chain at n = 0, so that no other host takes an empty file for its beginning. */

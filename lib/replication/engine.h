@@ -150,6 +150,20 @@ struct engine_ops {
                                             bool *more,
                                             char why[ENGINE_WHY_BYTES]);
 
+    /* Slices of a turn that is appended afterwards (large_turn.h). They are kept until the log rows of turn n are forgotten. A slice with this number is replaced. */
+    enum engine_result (*put_slice)(struct engine *e, const struct tenure *mine,
+                                    const struct position *at, int64_t slice,
+                                    struct bytes sealed,
+                                    char why[ENGINE_WHY_BYTES]);
+    /* Of turn n, which this epoch has appended. A read: the chain of the turn proves it. `sealed` is emptied first. ENGINE_NO_ROW: it is forgotten. */
+    enum engine_result (*get_slice)(struct engine *e, int64_t n, int64_t epoch,
+                                    int64_t slice, struct buf *sealed,
+                                    char why[ENGINE_WHY_BYTES]);
+    /* Deletes at most 100 slices of turns that are not in the log. *more: call it again. */
+    enum engine_result (*forget_slices)(struct engine *e,
+                                        const struct tenure *mine, bool *more,
+                                        char why[ENGINE_WHY_BYTES]);
+
     /* Begins a history for this process at `at` (n is 0): makes the owner row, with epoch 0, beat 0, claim -1 and an empty holder. ENGINE_NO_ROW: there is
      * one, or there are rows of a former history, which clear() deletes. */
     enum engine_result (*begin_history)(struct engine *e,

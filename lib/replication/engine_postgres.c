@@ -475,7 +475,7 @@ pg_forget_unfinished(struct engine *e, const struct tenure *mine, int64_t after,
         " FOR NO KEY UPDATE), s AS (DELETE FROM grapnel.snapshot "
         "WHERE (process, n, snapshot.epoch, part) IN ("
         "SELECT process, n, s.epoch, part FROM grapnel.snapshot s, o "
-        "WHERE process = $1 AND n > $4 AND n < $5 "
+        "WHERE process = $1 AND n > $4 AND n < $5 AND part >= 0 "
         "ORDER BY n, s.epoch, part LIMIT " FORGET_ROWS ") RETURNING 1) "
         "SELECT (SELECT count(*) FROM s) = " FORGET_ROWS " FROM o";
     struct transaction t = {.bytes = 100 * SEAL_PART_BYTES};
@@ -486,6 +486,77 @@ pg_forget_unfinished(struct engine *e, const struct tenure *mine, int64_t after,
     param_tenure(p, e, mine);
     param_int8(p, after);
     param_int8(p, before);
+    result = transact_rows(&e->connection, &t, 1, why);
+    if (result == ENGINE_DONE)
+        *more = get_number(t.statements[0].result, 0, 0);
+    transaction_fini(&t);
+    return result;
+}
+
+/* ---- slices of large turns: in the table of snapshots, with part numbers below that of a manifest ---- */
+
+static int64_t part_of_slice(int64_t slice)
+{
+    return -2 - slice;
+}
+
+static enum engine_result pg_put_slice(struct engine *e,
+                                       const struct tenure *mine,
+                                       const struct position *at, int64_t slice,
+                                       struct bytes sealed,
+                                       char why[ENGINE_WHY_BYTES])
+{
+    return pg_put_snapshot(e, mine, at, part_of_slice(slice), sealed, why);
+}
+
+static enum engine_result pg_get_slice(struct engine *e, int64_t n,
+                                       int64_t epoch, int64_t slice,
+                                       struct buf *sealed,
+                                       char why[ENGINE_WHY_BYTES])
+{
+    struct transaction t = {.bytes = SEAL_PART_BYTES};
+    struct params *p = transaction_add(
+        &t, "SELECT bytes FROM grapnel.snapshot WHERE process = $1 AND n = $2 "
+            "AND epoch = $3 AND part = $4");
+    enum engine_result result;
+    struct bytes bytes;
+
+    forget_rows(e);
+    buf_reset(sealed);
+    param_text(p, e->connection.process);
+    param_int8(p, n);
+    param_int8(p, epoch);
+    param_int8(p, part_of_slice(slice));
+    result = transact_rows(&e->connection, &t, 1, why);
+    if (result == ENGINE_DONE) {
+        bytes = get_bytes(t.statements[0].result, 0, 0);
+        buf_put(sealed, bytes.p, bytes.n);
+        if (sealed->failed)
+            result = engine_unknown(why, "a slice of a turn is too long", "");
+    }
+    transaction_fini(&t);
+    return result;
+}
+
+static enum engine_result pg_forget_slices(struct engine *e,
+                                           const struct tenure *mine,
+                                           bool *more,
+                                           char why[ENGINE_WHY_BYTES])
+{
+    static const char sql[] =
+        "WITH o AS MATERIALIZED (SELECT last FROM grapnel.owner WHERE " OWNED
+        " FOR NO KEY UPDATE), s AS (DELETE FROM grapnel.snapshot "
+        "WHERE (process, n, snapshot.epoch, part) IN ("
+        "SELECT process, n, s.epoch, part FROM grapnel.snapshot s, o "
+        "WHERE process = $1 AND n > o.last AND part < -1 "
+        "ORDER BY n, s.epoch, part LIMIT " FORGET_ROWS ") RETURNING 1) "
+        "SELECT (SELECT count(*) FROM s) = " FORGET_ROWS " FROM o";
+    struct transaction t = {.bytes = 100 * SEAL_PART_BYTES};
+    struct params *p = transaction_add(&t, sql);
+    enum engine_result result;
+
+    forget_rows(e);
+    param_tenure(p, e, mine);
     result = transact_rows(&e->connection, &t, 1, why);
     if (result == ENGINE_DONE)
         *more = get_number(t.statements[0].result, 0, 0);
@@ -735,6 +806,9 @@ const struct engine_ops engine_postgres = {
     .get_snapshot = pg_get_snapshot,
     .forget = pg_forget,
     .forget_unfinished = pg_forget_unfinished,
+    .put_slice = pg_put_slice,
+    .get_slice = pg_get_slice,
+    .forget_slices = pg_forget_slices,
     .begin_history = pg_begin_history,
     .end_history = pg_end_history,
     .clear = pg_clear,

@@ -20,7 +20,7 @@ static int on_number(void *out, int n, char **values, char **names)
 {
     (void)n;
     (void)names;
-    *(int *)out = values[0] ? atoi(values[0]) : 0;
+    *(int *)out = values[0] ? (int)strtol(values[0], NULL, 10) : 0;
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "cut.h"
 #include "file_io.h"
 #include "file_view.h"
+#include "large_turn.h"
 #include "log.h"
 #include "permission.h"
 #include "snapshot.h"
@@ -19,8 +20,9 @@
 enum {
     KEEP_PLAIN_BYTES = 16 * 1024 *
                        1024, /* a larger buffer is freed after its turn */
-    LOOK_MS = 200, /* between two looks whether the store was released */
+LOOK_MS = 200, /* between two looks whether the store was released */
     CHECK_OPCODES = 100000, /* SQLite's, between two looks at the time */
+    SLICE_ATTEMPTS = 3,
 };
 
 struct follower {
@@ -50,6 +52,8 @@ struct follower {
     char trouble
         [ENGINE_WHY_BYTES]; /* why the last reading or its rows could not be used; "": nothing */
     struct buf plain;
+    bool
+        read_slices; /* the last row needed calls of the engine, so the other rows of its reading are gone */
     int64_t last_follow_ms; /* mono_ms(); when the node row was last written */
 
     pthread_mutex_t lock; /* protects the members below */
@@ -190,6 +194,61 @@ static struct reading follow(struct follower *f, const struct position *at,
     return r;
 }
 
+static struct bytes plain_of(const struct follower *f)
+{
+    return (struct bytes){f->plain.data, f->plain.len};
+}
+
+/* One slice, after a few attempts. */
+static gr_rc read_slice(struct follower *f, const struct seal_about *about,
+                        int64_t slice, struct buf *sealed,
+                        char why[ENGINE_WHY_BYTES])
+{
+    enum engine_result r = ENGINE_UNKNOWN;
+
+    for (int i = 0; i < SLICE_ATTEMPTS && r == ENGINE_UNKNOWN; i++) {
+        if (is_stopped(f)) {
+            snprintf(why, ENGINE_WHY_BYTES, "it stops");
+            return GR_AGAIN;
+        }
+        r = f->s.ops->get_slice(f->s.engine, about->n, about->epoch, slice,
+                                sealed, why);
+    }
+    if (r == ENGINE_NO_ROW)
+        snprintf(why, ENGINE_WHY_BYTES,
+                 "slice %lld of turn %lld is not in the engine any more",
+                 (long long)slice, (long long)about->n);
+    return r == ENGINE_DONE ? GR_OK : GR_AGAIN;
+}
+
+/* The form of a large turn is in f->plain. Rows of the reading before are gone afterwards. */
+static gr_rc read_slices(struct follower *f, const struct seal_about *about,
+                         size_t bytes, char why[ENGINE_WHY_BYTES])
+{
+    char reason[200] = "", ignored[ENGINE_WHY_BYTES];
+    struct buf sealed;
+    gr_rc rc = GR_OK;
+
+    f->read_slices = true;
+    buf_reset(&f->plain);
+    buf_init(&sealed, SEAL_PART_BYTES);
+    for (int64_t i = 0; i < large_turn_slices(bytes) && rc == GR_OK; i++) {
+        if (mono_ms() - f->last_follow_ms >= often_ms(f))
+            follow(f, &f->ownership.at, 0, ignored);
+        rc = read_slice(f, about, i, &sealed, why);
+        if (rc != GR_OK)
+            break;
+        rc = large_turn_open(f->sealer, about, i,
+                             (struct bytes){sealed.data, sealed.len}, &f->plain,
+                             reason);
+        if (rc != GR_OK)
+            snprintf(why, ENGINE_WHY_BYTES, "turn %lld of the log: %s",
+                     (long long)about->n, reason);
+    }
+    buf_fini(&sealed);
+    return rc;
+}
+
 /* The form of a row is in f->plain. */
 static gr_rc open_row(struct follower *f, const struct owner *owner,
                       const struct log_row *row, char why[ENGINE_WHY_BYTES])
@@ -205,17 +264,15 @@ static gr_rc open_row(struct follower *f, const struct owner *owner,
     if (f->plain.cap > KEEP_PLAIN_BYTES)
         buf_fini(&f->plain);
     buf_reset(&f->plain);
+    f->read_slices = false;
     rc = sealer_open_parts(f->sealer, &about, row->parts, row->count, &f->plain,
                            reason);
     if (rc != GR_OK)
         snprintf(why, ENGINE_WHY_BYTES, "turn %lld of the log: %s",
                  (long long)row->n, reason);
+    else if (large_turn_bytes(plain_of(f)))
+        rc = read_slices(f, &about, large_turn_bytes(plain_of(f)), why);
     return rc;
-}
-
-static struct bytes plain_of(const struct follower *f)
-{
-    return (struct bytes){f->plain.data, f->plain.len};
 }
 
 /* ---- the start ---- */
@@ -259,7 +316,7 @@ static enum follower_result match(struct follower *f, int64_t *wait_ms,
     const struct position *from = content_from(&f->content);
     struct reading r = follow(f, from, 1, why);
     struct bytes first = {0};
-    const uint8_t *chain = nowhere.chain;
+    uint8_t chain[CHAIN_BYTES] = {0};
     char reason[200] = "";
 
     if (r.result != ENGINE_DONE)
@@ -267,10 +324,10 @@ static enum follower_result match(struct follower *f, int64_t *wait_ms,
     if (!r.owner.exists)
         return later(f, wait_ms, "replication was not begun for this process");
     if (r.count) {
+        memcpy(chain, r.rows[0].chain, CHAIN_BYTES);
         if (open_row(f, &r.owner, &r.rows[0], why) != GR_OK)
             return later(f, wait_ms, why);
         first = plain_of(f);
-        chain = r.rows[0].chain;
     }
     f->state = CUT;
     switch (content_match(&f->content, &r.owner.at, first, chain, reason)) {
@@ -355,15 +412,18 @@ static bool begins_empty(struct follower *f, const struct reading *r)
     struct position at = {0};
     struct turn_head head;
     char why[ENGINE_WHY_BYTES];
+    struct log_row first;
 
     if (r->owner.at.n == 0)
         return position_is_empty(&r->owner.at);
-    if (!r->count || r->rows[0].n != 1 ||
-        open_row(f, &r->owner, &r->rows[0], why) != GR_OK ||
+    if (!r->count || r->rows[0].n != 1)
+        return false;
+    first = r->rows[0];
+    if (open_row(f, &r->owner, &first, why) != GR_OK ||
         turn_read(plain_of(f), &head) != GR_OK)
         return false;
     position_next(&at, plain_of(f));
-    return memcmp(at.chain, r->rows[0].chain, CHAIN_BYTES) == 0;
+    return memcmp(at.chain, first.chain, CHAIN_BYTES) == 0;
 }
 
 static enum follower_result create(struct follower *f,
@@ -615,15 +675,15 @@ static void apply_rows(struct follower *f, const struct reading *r,
 {
     f->trouble[0] = 0;
     for (size_t i = 0; i < r->count; i++) {
-        const struct log_row *row = &r->rows[i];
+        struct log_row row = r->rows[i];
         char reason[200] = "";
-        gr_rc rc = open_row(f, &r->owner, row, why);
+        gr_rc rc = open_row(f, &r->owner, &row, why);
 
         if (rc != GR_OK) {
             trouble(f, wait_ms, why);
             break;
         }
-        rc = applied_turn(f->applied, plain_of(f), row->chain, reason);
+        rc = applied_turn(f->applied, plain_of(f), row.chain, reason);
         if (rc == GR_REFUSE) {
             give_up_file(f, reason);
             return;
@@ -634,6 +694,8 @@ static void apply_rows(struct follower *f, const struct reading *r,
         }
         f->as_left = false;
         f->unsynced = true;
+        if (f->read_slices)
+            break;
     }
 }
 

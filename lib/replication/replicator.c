@@ -1,6 +1,7 @@
 /* replicator: brings turns into the engine's log, beats, and keeps the permission to send. */
 #include "replicator.h"
 #include "clock.h"
+#include "large_turn.h"
 #include "log.h"
 #include "permission.h"
 #include "turn_pages.h"
@@ -13,6 +14,7 @@
 enum {
     KEEP_BYTES = 1024 * 1024, /* of the buffer for a turn, between two turns */
     STUCK_LOOK_MS = 1000,
+    SLICE_AGAIN_MS = 500,
 };
 
 struct replicator {
@@ -38,6 +40,14 @@ struct replicator {
     struct sealed_parts
         parts; /* of the open turn: the same bytes until it is in */
     int64_t append_began_us; /* 0: it was not sent yet */
+    struct {
+        bool on;            /* slices of the turn at `at` are being written */
+        struct position at; /* afterwards it is appended */
+        bool cleaned;       /* those of earlier attempts are deleted */
+        int64_t slice;      /* the next one */
+        struct buf sealed;  /* not empty while its outcome is unknown */
+        int64_t bytes;      /* of the slices of the open turn */
+    } large;
     struct replicator_state
         state;      /* append_us, failing_since_ms, error, stuck */
     bool releasing; /* permission has ended for good */
@@ -189,20 +199,26 @@ static enum engine_result call(struct replicator *r, enum step step,
     }
 }
 
+/* The loop waited for the engine, so it was not stuck. */
+static void engine_took_some(struct replicator *r)
+{
+    if (atomic_load(&r->turn_ms))
+        atomic_store(&r->turn_ms, mono_ms());
+}
+
 /* Before the thread that commits goes on, so nothing of the turn is in the file yet. */
 static void turn_is_in(struct replicator *r)
 {
-    int64_t bytes = 0;
+    int64_t bytes = r->large.bytes;
 
+    r->large.bytes = 0;
     for (size_t i = 0; i < r->parts.count; i++)
         bytes += (int64_t)r->parts.parts[i].len;
     if (r->snapshotter)
         snapshotter_turn_is_in(r->snapshotter, &r->ownership.at, bytes);
     r->state.append_us = mono_us() - r->append_began_us;
     r->append_began_us = 0;
-    /* The loop waited for the engine, so it was not stuck. */
-    if (atomic_load(&r->turn_ms))
-        atomic_store(&r->turn_ms, mono_ms());
+    engine_took_some(r);
 }
 
 static void do_step(struct replicator *r, enum step step)
@@ -274,11 +290,71 @@ static void read_nodes(struct replicator *r)
     r->nodes_read_ms = mono_ms();
 }
 
+static struct seal_about about_turn(const struct replicator *r,
+                                    const struct position *at)
+{
+    struct seal_about about = {.kind = SEAL_TURN,
+                               .process = r->process,
+                               .epoch = r->ownership.mine.epoch,
+                               .n = at->n};
+
+    memcpy(about.history, at->history, HISTORY_BYTES);
+    return about;
+}
+
+/* The lock is not held; the thread that commits waits, so its form does not change. */
+static enum engine_result call_for_slice(struct replicator *r, bool *more,
+                                         char why[ENGINE_WHY_BYTES])
+{
+    const struct tenure *mine = &r->ownership.mine;
+    struct seal_about about = about_turn(r, &r->large.at);
+    struct bytes form = {r->form.data, r->form.len};
+
+    if (!r->large.cleaned)
+        return r->ops->forget_slices(r->engine, mine, more, why);
+    if (!r->large.sealed.len)
+        large_turn_seal(r->sealer, &about, form, r->large.slice,
+                        &r->large.sealed);
+    return r->ops->put_slice(
+        r->engine, mine, &r->large.at, r->large.slice,
+        (struct bytes){r->large.sealed.data, r->large.sealed.len}, why);
+}
+
+/* Between two beats: a step of writing the slices of a large turn. If the store has another owner, the next beat shows it. */
+static void put_slice(struct replicator *r, int64_t wait_ms)
+{
+    char why[ENGINE_WHY_BYTES] = "";
+    enum engine_result result;
+    bool more = false;
+
+    pthread_mutex_unlock(&r->lock);
+    result = call_for_slice(r, &more, why);
+    pthread_mutex_lock(&r->lock);
+    note_result(r, result, why);
+    if (result != ENGINE_DONE) {
+        wait_for_change(r, wait_ms < SLICE_AGAIN_MS ? wait_ms : SLICE_AGAIN_MS);
+        return;
+    }
+    engine_took_some(r);
+    if (!r->large.cleaned) {
+        r->large.cleaned = !more;
+        return;
+    }
+    r->large.bytes += (int64_t)r->large.sealed.len;
+    buf_reset(&r->large.sealed);
+    if (++r->large.slice < large_turn_slices(r->form.len))
+        return;
+    r->large.on = false;
+    pthread_cond_broadcast(&r->changed);
+}
+
 static void wait_for_work(struct replicator *r, int64_t wait_ms)
 {
     int64_t ms = nodes_wait_ms(r, wait_ms);
 
-    if (ms)
+    if (r->large.on)
+        put_slice(r, wait_ms);
+    else if (ms)
         wait_for_change(r, ms);
     else
         read_nodes(r);
@@ -333,32 +409,66 @@ static void next_turn(void *self, struct db_turn *turn)
     turn->n = at.n + 1;
 }
 
-static void turn_is_committed(void *self, uint32_t frames)
+/* Writes the slices of a large turn, and makes `row` what the log has instead of its form. */
+static void write_slices(struct replicator *r, const struct position *after,
+                         struct buf *row)
 {
-    struct replicator *r = self;
-    struct position before = position_of(r), after = before;
-    struct seal_about about = {.kind = SEAL_TURN, .process = r->process};
-    char why[200];
-    struct bytes form;
-
-    if (turn_pages_read(r->pages, &before, frames, &r->form, why) != GR_OK)
-        die(EXIT_STORAGE,
-            "%s: turn %lld cannot be read from the write-ahead log: %s. It was "
-            "not acknowledged, and the next start removes it",
-            r->db_path, (long long)before.n + 1, why);
-    form = (struct bytes){r->form.data, r->form.len};
-    position_next(&after, form);
-    memcpy(about.history, after.history, HISTORY_BYTES);
-    about.epoch = r->ownership.mine.epoch;
-    about.n = after.n;
-    sealer_seal(r->sealer, &about, form, &r->parts);
+    log_info(NULL, "a large turn is being written into the engine",
+             LI("turn", after->n), LI("bytes", (int64_t)r->form.len));
+    large_turn_put_row(r->form.len, row);
     pthread_mutex_lock(&r->lock);
-    ownership_open_turn(&r->ownership, &after);
+    r->large.on = true;
+    r->large.at = *after;
+    r->large.cleaned = false;
+    r->large.slice = r->large.bytes = 0;
+    buf_init(&r->large.sealed, SEAL_PART_BYTES);
+    pthread_cond_broadcast(&r->changed);
+    while (r->large.on)
+        pthread_cond_wait(&r->changed, &r->lock);
+    buf_fini(&r->large.sealed);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* Waits until the turn is in. */
+static void append(struct replicator *r, const struct position *after,
+                   struct bytes row)
+{
+    struct seal_about about = about_turn(r, after);
+
+    sealer_seal(r->sealer, &about, row, &r->parts);
+    pthread_mutex_lock(&r->lock);
+    ownership_open_turn(&r->ownership, after);
     pthread_cond_broadcast(&r->changed);
     while (r->ownership.has_open)
         pthread_cond_wait(&r->changed, &r->lock);
     pthread_mutex_unlock(&r->lock);
     sealed_parts_fini(&r->parts);
+}
+
+static void turn_is_committed(void *self, uint32_t frames)
+{
+    struct replicator *r = self;
+    struct position before = position_of(r), after = before;
+    char why[200];
+    struct bytes form;
+    struct buf row;
+
+    if (turn_pages_read(r->pages, &before, frames, &r->form, why) != GR_OK)
+        die(EXIT_STORAGE,
+            "%s: turn %lld cannot be read from the write-ahead log: %s. It was "
+            "not acknowledged, and the next start removes it. If it is a "
+            "migration that is too large: end the replication with `grapnel "
+            "replicate off %s`, start once, and begin it again",
+            r->db_path, (long long)before.n + 1, why, r->process);
+    form = (struct bytes){r->form.data, r->form.len};
+    position_next(&after, form);
+    buf_init(&row, LARGE_TURN_BYTES);
+    if (form.n > LARGE_TURN_BYTES) {
+        write_slices(r, &after, &row);
+        form = (struct bytes){row.data, row.len};
+    }
+    append(r, &after, form);
+    buf_fini(&row);
     if (r->form.cap > KEEP_BYTES) {
         buf_fini(&r->form);
         buf_init(&r->form, REPLICATOR_TURN_BYTES);

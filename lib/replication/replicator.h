@@ -16,8 +16,8 @@ enum {
     /* A turn of the loop takes milliseconds, and seconds while a full write-ahead log is copied. If one has not ended after this
      * time, the thread stops beating, so that a standby can take over. */
     REPLICATOR_STUCK_MS = 60 * 1000,
-    /* Of one turn. Larger ones, such as a migration of a large file, need a snapshot. */
-    REPLICATOR_TURN_BYTES = 64 * 1024 * 1024,
+    /* Of one turn: what a start may hold in memory. Turns of ordinary work have a hundredth of it at most; a migration may have more than LARGE_TURN_BYTES. */
+    REPLICATOR_TURN_BYTES = 1024 * 1024 * 1024,
     /* A host that has not written its row for so many takeover_after is no standby any more. */
     REPLICATOR_KNOWN_TAKEOVERS = 4,
 };
@@ -30,7 +30,7 @@ struct replicator_settings {
     const uint8_t *key; /* SEAL_KEY_BYTES, to seal turns with */
     /* Another connection, for snapshots (snapshotter.h), the replicator's from now on, too; NULL: it makes none. */
     struct engine *snapshots;
-    int schema;       /* of the database after the first turn */
+    int schema; /* of the database from the first turn on, which has the migration: then an older program is not ready */
     int64_t stuck_ms; /* REPLICATOR_STUCK_MS */
 };
 

@@ -16,7 +16,13 @@ enum {
                           1024, /* plain bytes that always make one part */
 };
 
-enum seal_kind { SEAL_TURN = 1, SEAL_SNAPSHOT, SEAL_MANIFEST, SEAL_SETTINGS };
+enum seal_kind {
+    SEAL_TURN = 1,
+    SEAL_SNAPSHOT,
+    SEAL_MANIFEST,
+    SEAL_SETTINGS,
+    SEAL_SLICE, /* large_turn.h */
+};
 
 struct seal_about {
     enum seal_kind kind;

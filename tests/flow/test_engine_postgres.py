@@ -151,6 +151,38 @@ class Calls(EngineTest):
                                           "ORDER BY n"), ["1|3", "4|2"])
         self.assertEqual(len(self.log(a)), 4)
 
+    def test_slices_of_a_turn_are_beside_snapshots_and_deleted_when_the_turn_is_not_in_the_log(self):
+        a = self.active()
+        self.done(a.append())
+        put, get, forget = a.engine.put_slice, a.engine.get_slice, a.engine.forget_slices
+        at = {**a.at, "n": 2}
+        for slice, size in ((0, 1000), (1, 262144), (1, 5000)):  # the last one replaces
+            self.done(put(**at, slice=slice, bytes=size))
+        for wrong in ({"epoch": 2}, {"holder": "0b" * 16}, {"history": "b2" * 16}):
+            self.no_row(put(**{**at, **wrong}, slice=2, bytes=10))
+        self.no_row(forget(**{**a.at, "epoch": 2}))
+        for slice, size in ((0, 1000), (1, 5000)):
+            said = self.done(get(n=2, epoch=1, slice=slice))
+            self.assertEqual((said["bytes"], said["good"]), (size, True))
+        self.no_row(get(n=2, epoch=1, slice=2))
+        self.no_row(get(n=2, epoch=2, slice=0))
+        self.no_row(a.engine.get_snapshot(part=-1))
+        self.done(a.append())  # from now on they are of a turn in the log
+        self.assertFalse(self.done(forget(**a.at))["more"])
+        self.done(a.engine.put_snapshot(**{**a.at, "n": 2}, part=0, bytes=10))
+        self.done(a.engine.forget_unfinished(**a.at, after=-1, before=3))
+        self.no_row(a.engine.get_snapshot(part=0))
+        self.done(get(n=2, epoch=1, slice=0))
+        for slice in range(150):
+            self.done(put(**{**a.at, "n": 3}, slice=slice, bytes=10))
+        self.assertTrue(self.done(forget(**a.at))["more"])
+        self.assertFalse(self.done(forget(**a.at))["more"])
+        self.no_row(get(n=3, epoch=1, slice=149))
+        self.done(get(n=2, epoch=1, slice=0))
+        self.done(a.append())
+        self.done(a.engine.forget(**{**a.at, "n": 3}))  # with its turn
+        self.no_row(get(n=2, epoch=1, slice=0))
+
     def test_a_history_begins_once(self):
         a = self.active()
         said = a.engine.begin_history(n=0, chain=ZEROS, schema=1)

@@ -263,6 +263,40 @@ static enum engine_result overview(struct engine *e, json_t *out, char *why)
     return result;
 }
 
+static enum engine_result put_slice(struct engine *e, const json_t *in,
+                                    char *why)
+{
+    struct position at = position(in);
+    struct tenure mine = tenure(in);
+    enum engine_result result;
+    struct buf bytes;
+
+    fill(&bytes, at.n, number(in, "slice"), (size_t)number(in, "bytes"));
+    result = engine_postgres.put_slice(e, &mine, &at, number(in, "slice"),
+                                       (struct bytes){bytes.data, bytes.len},
+                                       why);
+    buf_fini(&bytes);
+    return result;
+}
+
+static enum engine_result get_slice(struct engine *e, const json_t *in,
+                                    json_t *out, char *why)
+{
+    int64_t n = number(in, "n"), slice = number(in, "slice");
+    enum engine_result result;
+    struct buf bytes;
+
+    buf_init(&bytes, SEAL_PART_BYTES);
+    result = engine_postgres.get_slice(e, n, number(in, "epoch"), slice, &bytes,
+                                       why);
+    json_object_set_new(out, "bytes", json_integer((int64_t)bytes.len));
+    json_object_set_new(out, "good",
+                        json_boolean(is_filled(
+                            (struct bytes){bytes.data, bytes.len}, n, slice)));
+    buf_fini(&bytes);
+    return result;
+}
+
 static enum engine_result call(struct engine *e, const char *name,
                                const json_t *in, json_t *out, char *why)
 {
@@ -315,6 +349,15 @@ static enum engine_result call(struct engine *e, const char *name,
     }
     if (strcmp(name, "forget") == 0) {
         result = engine_postgres.forget(e, &mine, number(in, "n"), &more, why);
+        json_object_set_new(out, "more", json_boolean(more));
+        return result;
+    }
+    if (strcmp(name, "put_slice") == 0)
+        return put_slice(e, in, why);
+    if (strcmp(name, "get_slice") == 0)
+        return get_slice(e, in, out, why);
+    if (strcmp(name, "forget_slices") == 0) {
+        result = engine_postgres.forget_slices(e, &mine, &more, why);
         json_object_set_new(out, "more", json_boolean(more));
         return result;
     }

@@ -368,9 +368,59 @@ static enum engine_result me_forget_unfinished(struct engine *handle,
     if (!me_owns(e, mine))
         return ENGINE_NO_ROW;
     for (size_t i = 0; i < e->part_count; i++)
-        if (e->parts[i].n <= after || e->parts[i].n >= before)
+        if (e->parts[i].n <= after || e->parts[i].n >= before ||
+            e->parts[i].part < -1)
             e->parts[kept++] = e->parts[i];
     *more = kept < e->part_count; /* the second time there is nothing */
+    e->part_count = kept;
+    return ENGINE_DONE;
+}
+
+/* Slices are parts with numbers below that of a manifest. */
+static enum engine_result me_put_slice(struct engine *handle,
+                                       const struct tenure *mine,
+                                       const struct position *at, int64_t slice,
+                                       struct bytes sealed,
+                                       char why[ENGINE_WHY_BYTES])
+{
+    return me_put_snapshot(handle, mine, at, -2 - slice, sealed, why);
+}
+
+static enum engine_result me_get_slice(struct engine *handle, int64_t n,
+                                       int64_t epoch, int64_t slice,
+                                       struct buf *sealed,
+                                       char why[ENGINE_WHY_BYTES])
+{
+    struct memory_engine *e = me(handle);
+    const struct me_part *p = me_part_of(e, n, -2 - slice);
+    bool execute;
+
+    if (me_unknown(e, &execute, why))
+        return ENGINE_UNKNOWN;
+    if (!p || p->epoch != epoch)
+        return ENGINE_NO_ROW;
+    buf_reset(sealed);
+    buf_put(sealed, p->bytes.p, p->bytes.n);
+    return ENGINE_DONE;
+}
+
+static enum engine_result me_forget_slices(struct engine *handle,
+                                           const struct tenure *mine,
+                                           bool *more,
+                                           char why[ENGINE_WHY_BYTES])
+{
+    struct memory_engine *e = me(handle);
+    bool execute;
+    size_t kept = 0;
+
+    if (me_unknown(e, &execute, why))
+        return ENGINE_UNKNOWN;
+    if (!me_owns(e, mine))
+        return ENGINE_NO_ROW;
+    for (size_t i = 0; i < e->part_count; i++)
+        if (e->parts[i].n <= e->last || e->parts[i].part >= -1)
+            e->parts[kept++] = e->parts[i];
+    *more = kept < e->part_count;
     e->part_count = kept;
     return ENGINE_DONE;
 }
@@ -386,6 +436,9 @@ static const struct engine_ops memory_engine_ops = {
     .get_snapshot = me_get_snapshot,
     .forget = me_forget,
     .forget_unfinished = me_forget_unfinished,
+    .put_slice = me_put_slice,
+    .get_slice = me_get_slice,
+    .forget_slices = me_forget_slices,
 };
 
 #endif

@@ -4,6 +4,7 @@
 #define TEST_REPLICATED_WRITER_H
 
 #include "file_view.h"
+#include "large_turn.h"
 #include "memory_engine.h"
 #include "seal.h"
 #include "seeded.h"
@@ -326,6 +327,24 @@ static inline bool writer_run(struct writer *w)
     return WIFEXITED(status);
 }
 
+static void slices_form(struct memory_engine *e, struct sealer *sealer,
+                        const struct seal_about *about, size_t bytes,
+                        struct buf *form)
+{
+    char why[ENGINE_WHY_BYTES];
+    struct buf sealed;
+
+    buf_init(&sealed, SEAL_PART_BYTES);
+    for (int64_t i = 0; i < large_turn_slices(bytes); i++)
+        if (me_get_slice((struct engine *)e, about->n, about->epoch, i, &sealed,
+                         why) != ENGINE_DONE ||
+            large_turn_open(sealer, about, i,
+                            (struct bytes){sealed.data, sealed.len}, form,
+                            why) != GR_OK)
+            abort();
+    buf_fini(&sealed);
+}
+
 /* Turn n of the log as its form. The caller frees it. */
 static void turn_form(struct memory_engine *e, struct sealer *sealer, int64_t n,
                       struct buf *form)
@@ -342,6 +361,12 @@ static void turn_form(struct memory_engine *e, struct sealer *sealer, int64_t n,
     if (sealer_open_parts(sealer, &about, t->parts, t->count, form, why) !=
         GR_OK)
         abort();
+    if (large_turn_bytes((struct bytes){form->data, form->len})) {
+        size_t bytes = large_turn_bytes((struct bytes){form->data, form->len});
+
+        buf_reset(form);
+        slices_form(e, sealer, &about, bytes, form);
+    }
 }
 
 #endif
