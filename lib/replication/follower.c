@@ -20,7 +20,7 @@
 enum {
     KEEP_PLAIN_BYTES = 16 * 1024 *
                        1024, /* a larger buffer is freed after its turn */
-LOOK_MS = 200, /* between two looks whether the store was released */
+    LOOK_MS = 200, /* between two looks whether the store was released */
     CHECK_OPCODES = 100000, /* SQLite's, between two looks at the time */
     SLICE_ATTEMPTS = 3,
 };
