@@ -50,7 +50,8 @@ CREATE TABLE grapnel.node (
 ) WITH (fillfactor = 10, vacuum_truncate = false,
         autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
 
--- Whole databases, encrypted, in parts of at most 256 KiB. Part -1 is the manifest, which is written last. Parts below -1 are slices of turn n, if it is a large one.
+-- Whole databases, encrypted, in parts of at most 256 KiB. Part -1 is the manifest, which is written last. Parts below -1
+-- are slices of turn n, which is too large for the log, where a short row stands for it.
 CREATE TABLE grapnel.snapshot (
   process text NOT NULL,
   n bigint NOT NULL,       -- the last turn in it

@@ -45,7 +45,7 @@ enum follower_result {
 /* Runs until one of the other three. Blocks. */
 enum follower_result follower_run(struct follower *f,
                                   char why[ENGINE_WHY_BYTES]);
-/* One step of it, at most a few calls of the engine. *wait_ms: how long nothing is to be done. */
+/* One step of it: a few calls of the engine, and for a large turn (large_turn.h) one for each slice. *wait_ms: how long nothing is to be done. */
 enum follower_result follower_step(struct follower *f, int64_t *wait_ms,
                                    char why[ENGINE_WHY_BYTES]);
 /* From any thread: follower_run() returns after the step under way. */

@@ -1,3 +1,4 @@
+/* grapnel-labels: threads */
 /* Tests of large_turn with replicator, db and follower: a turn of more than LARGE_TURN_BYTES is in the log as a whole or not at all. */
 #include "replicated_active.h"
 
