@@ -692,13 +692,43 @@ bool cluster_may_ask(struct cluster *c, const char *key)
     return false;
 }
 
+static bool is_listed_before(const struct cluster *c, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (!c->peers[i].here &&
+            strcmp(c->peers[i].name, c->peers[at].name) == 0)
+            return true;
+    return false;
+}
+
 const char *cluster_asked(const struct cluster *c, size_t *at)
 {
     while (c && *at < c->count) {
-        const struct remote *r = &c->peers[(*at)++];
+        size_t i = (*at)++;
+        const struct remote *r = &c->peers[i];
 
-        if (!r->here && !*r->host && !is_kind(r->name, "console"))
+        if (!r->here && !is_kind(r->name, "console") && !is_listed_before(c, i))
             return r->name;
     }
     return NULL;
+}
+
+bool cluster_place(const struct cluster *c, const char *name, size_t *at,
+                   struct cluster_place *out)
+{
+    while (*at < c->count) {
+        const struct remote *r = &c->peers[(*at)++];
+        char *address;
+
+        if (strcmp(r->name, name) != 0)
+            continue;
+        address = gr_printf(PEER_SCHEME "%s%s%s.control", name,
+                            *r->host ? "@" : "", r->host);
+        *out = (struct cluster_place){.host = r->host,
+                                      .here = r->here,
+                                      .route = cluster_route(c, address)};
+        free(address);
+        return true;
+    }
+    return false;
 }

@@ -61,7 +61,19 @@ bool cluster_admits(struct cluster *c, const char *key, struct bytes frame);
 /* Whether a connection with this key (NULL: unknown) may send control requests: only a console may. */
 bool cluster_may_ask(struct cluster *c, const char *key);
 
-/* The names of the processes on other hosts that a console asks; *at begins at 0. NULL: there is no further one. */
+/* The names of the processes that are, or may be, on other hosts, which a console asks; *at begins at 0. NULL: there is no
+ * further one. */
 const char *cluster_asked(const struct cluster *c, size_t *at);
+
+/* Where such a process is, or each host where it may be. */
+struct cluster_place {
+    const char *host; /* of an instance, or ""; borrowed until a reload */
+    bool here;        /* on our host */
+    char *
+        route; /* for cluster_connect(), to its control socket; the caller frees it */
+};
+/* The next place of this name; *at begins at 0. false: there is no further one. */
+bool cluster_place(const struct cluster *c, const char *name, size_t *at,
+                   struct cluster_place *out);
 
 #endif

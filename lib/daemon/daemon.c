@@ -803,6 +803,20 @@ static void join_consoles(struct daemon *d)
     metrics_also(d->metrics, control_publish, d->control);
 }
 
+static const char *const socket_kinds[DAEMON_SOCKETS] = {"control", "metrics"};
+
+/* Of a console: the process was on another host, and now it is here (console/run_sockets.h). */
+static void know_sockets(struct daemon *d)
+{
+    char *path = gr_printf("%s/%s.host", d->settings->run_dir, d->name);
+
+    unlink(path);
+    free(path);
+    for (int i = 0; i < DAEMON_SOCKETS; i++)
+        d->socket_files[i] = ipc_file(d->settings->run_dir, d->name,
+                                      socket_kinds[i]);
+}
+
 void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
                   char **argv)
 {
@@ -857,6 +871,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
         control_add(d->control, plan->commands, plan->self);
     control_expect(d->control, plan->process);
     daemon_metrics_open(d);
+    know_sockets(d);
     daemon_verify_open(d);
     d->loop.self = d;
     d->loop.db = d->db;
@@ -884,19 +899,13 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
 }
 
 /* ZeroMQ leaves the socket files. A process without the file has stopped in order; one that
- * left it counts as missing (console/forward.c, ctl/processes/ask.c). This process holds
- * the lock until it exits, so the files belong to it. */
+ * left it counts as missing (console/forward.c, ctl/processes/ask.c). A console may have put
+ * its own in their place, if this process hung and runs on another host now. */
 static void take_sockets_away(const struct daemon *d)
 {
-    static const char *const kinds[] = {"control", "metrics"};
-
-    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
-        char *path = gr_printf("%s/%s.%s", d->settings->run_dir, d->name,
-                               kinds[i]);
-
-        unlink(path);
-        free(path);
-    }
+    for (int i = 0; i < DAEMON_SOCKETS; i++)
+        ipc_remove(d->settings->run_dir, d->name, socket_kinds[i],
+                   d->socket_files[i]);
 }
 
 int daemon_run(struct daemon *d)

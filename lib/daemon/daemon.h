@@ -86,6 +86,8 @@ struct daemon_plan {
     erase_owns_fn *owns;
 };
 
+enum { DAEMON_SOCKETS = 2 }; /* in run_dir, whose files it removes */
+
 struct daemon {
     const struct daemon_plan *plan;
     struct settings *settings; /* the daemon's until reload */
@@ -96,6 +98,7 @@ struct daemon {
     char *
         heir; /* the host that gets it; the process stops to hand it over. NULL: it does not */
     struct cluster *cluster; /* NULL: all peers are on this host */
+    uint64_t socket_files[DAEMON_SOCKETS]; /* ipc_file() */
     struct mailbox *mailbox;
     struct links *links;
     struct control *control;
