@@ -15,6 +15,7 @@ enum {
 struct alert_events {
     struct console *c;
     zsock_t *sequencer; /* DEALER to its control socket */
+    uint64_t file;      /* ipc_follow() */
     int64_t asked_ms;   /* mono: when the oldest was reported; 0: it was not */
     bool waits;         /* there may be rows */
     stmt *add, *oldest, *drop, *cut;
@@ -89,6 +90,8 @@ int alert_events_work(struct alert_events *e)
     char code[CONTROL_CODE_BYTES], why[200];
     zmsg_t *msg;
 
+    ipc_follow(e->sequencer, e->c->daemon.settings->run_dir, "sequencer",
+               "control", &e->file);
     while ((msg = zmsg_recv(e->sequencer))) {
         zframe_t *text = zmsg_last(msg);
         json_t *reply = control_reading(

@@ -97,7 +97,8 @@ struct console {
     struct tests tests;
     struct source_tests *source_tests;
     struct ulid ids;
-    zsock_t *dlqd; /* DEALER to its control socket */
+    zsock_t *dlqd;      /* DEALER to its control socket */
+    uint64_t dlqd_file; /* ipc_follow() */
     int64_t
         asked_ms; /* mono: when dlqd was asked for dead letters; 0: no request is open */
     bool ask_again;       /* there are more */

@@ -62,6 +62,8 @@ void dead_letter_alerts_flush(struct console *c)
         "{\"v\":1,\"ask\":\"dlq_new_dead_letters\",\"args\":{\"after\":%lld,"
         "\"limit\":%d%s}}",
         (long long)after, ASK_MAX, since);
+    ipc_follow(c->dlqd, c->daemon.settings->run_dir, "dlqd", "control",
+               &c->dlqd_file);
     if (zsock_send(c->dlqd, "zs", text) == 0) {
         c->asked_ms = now;
         c->ask_again = false;

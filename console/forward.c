@@ -1,6 +1,7 @@
 /* forward: reads the metrics of all processes and publishes them at one address. */
 #include "forward.h"
 #include "alloc.h"
+#include "ipc.h"
 #include "log.h"
 #include "monitors.h"
 #include <czmq.h>
@@ -13,6 +14,7 @@ enum { FRAMES_KEPT = 1000, ONE_MAX_BYTES = 1024 * 1024 };
 struct connected {
     struct connected *next;
     bool there;
+    uint64_t file; /* of its socket */
     char name[NAME_MAX_BYTES + 1];
 };
 
@@ -81,6 +83,7 @@ static void note(struct forward *f, const char *name, size_t n)
     for (c = f->all; c; c = c->next)
         if (strncmp(c->name, name, n) == 0 && !c->name[n]) {
             c->there = true;
+            ipc_follow(f->in, f->run_dir, c->name, "metrics", &c->file);
             return;
         }
     c = gr_alloc(sizeof *c);
@@ -88,6 +91,7 @@ static void note(struct forward *f, const char *name, size_t n)
     c->there = true;
     c->next = f->all;
     f->all = c;
+    ipc_follow(f->in, f->run_dir, c->name, "metrics", &c->file);
     reconnect(f, c->name, true);
 }
 

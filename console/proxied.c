@@ -4,26 +4,23 @@
 #include "collector.h"
 #include "control.h"
 #include "log.h"
-#include "process_socket.h"
 #include <czmq.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     WAITING_MAX = 256, /* requests without a reply */
     /* Longer than any client waits: then its entry only takes space. */
     FORGOTTEN_MS = 15 * 60 * 1000,
     MESSAGES_AT_ONCE = 64,
-    REPLIES_KEPT = 16, /* in memory of ZeroMQ: one may be large */
-    FRAMES_KEPT = 1000,
-    EVENT_BYTES = 6,
+    LOOK_MS = 1000, /* and a round of pings */
+    PLACES_MAX_BYTES = 4096,
 };
 
 struct proxied_request {
     TAILQ_ENTRY(proxied_request) link;
     uint64_t number;
+    struct instance *to;
     zframe_t *client; /* ROUTER's name for it */
     int64_t since_ms;
 };
@@ -46,51 +43,80 @@ static void reply(struct proxied *p, zframe_t *client, const void *text,
     zmsg_addmem(msg, zframe_data(client), zframe_size(client));
     zmsg_addmem(msg, "", 0);
     zmsg_addmem(msg, text, n);
-    (void)zmsg_send(&msg, p->control); /* the client may have gone */
+    (void)zmsg_send(&msg, p->sockets.control); /* the client may have gone */
     zmsg_destroy(&msg);
 }
 
 static void fail(struct proxied *p, zframe_t *client, const char *code,
-                 const char *what)
+                 const char *why)
 {
-    char *why = gr_printf("%s %s", what, strrchr(p->route, ' ') + 1),
-         *text = control_error(code, why);
+    char *text = control_error(code, why);
 
     reply(p, client, text, strlen(text));
     free(text);
-    free(why);
 }
 
-static void fail_all(struct proxied *p)
+/* The requests that this instance has (NULL: all) end. */
+static void fail_waiting(struct proxied *p, const struct instance *of,
+                         const char *what)
 {
-    struct proxied_request *r;
+    struct proxied_request *r, *next;
 
-    while ((r = TAILQ_FIRST(&p->waiting))) {
-        fail(p, r->client, CONTROL_LOST,
-             "the connection ended before the reply; it may have handled the "
-             "request:");
+    for (r = TAILQ_FIRST(&p->waiting); r; r = next) {
+        char *where, *why;
+
+        next = TAILQ_NEXT(r, link);
+        if (of && r->to != of)
+            continue;
+        where = instance_where(r->to);
+        why = gr_printf("%s before the reply; it may have handled the request: "
+                        "%s",
+                        what, where);
+        fail(p, r->client, CONTROL_LOST, why);
+        free(why);
+        free(where);
         forget(p, r);
     }
 }
 
-static bool send_on(struct proxied *p, zframe_t *text)
+static void put_places(const struct proxied *p, struct buf *out)
 {
-    zmsg_t *msg = zmsg_new();
-    bool sent;
+    for (int i = 0; i < p->count; i++) {
+        char *where = instance_where(&p->instances[i]);
 
-    p->last++;
-    zmsg_addmem(msg, &p->last, sizeof p->last);
-    zmsg_addmem(msg, "", 0);
-    zmsg_addmem(msg, zframe_data(text), zframe_size(text));
-    sent = zmsg_send(&msg, p->far) == 0;
-    zmsg_destroy(&msg);
-    return sent;
+        buf_printf(out, "%s%s", i ? " or " : "", where);
+        free(where);
+    }
+}
+
+static void fail_unreachable(struct proxied *p, zframe_t *client)
+{
+    struct buf why;
+
+    buf_init(&why, PLACES_MAX_BYTES);
+    if (*p->near_host)
+        buf_printf(&why, "it does not answer on this host (%s), and there is ",
+                   p->near_host);
+    buf_puts(&why, "no connection to ");
+    put_places(p, &why);
+    if (*p->near_host || p->count > 1)
+        buf_puts(&why, ": start it on one of them");
+    fail(p, client, CONTROL_UNREACHABLE, why.data);
+    buf_fini(&why);
+}
+
+/* The instance on another host that is asked; NULL: there is none. */
+static struct instance *asked(const struct proxied *p)
+{
+    return p->active >= 0 && p->active < p->count ? &p->instances[p->active]
+                                                  : NULL;
 }
 
 /* [client, empty, text]; another message is dropped. */
 static void take_request(struct proxied *p, zmsg_t *msg)
 {
     zframe_t *client = zmsg_unwrap(msg), *text = zmsg_first(msg);
+    struct instance *to = asked(p);
     struct proxied_request *r;
 
     if (zmsg_size(msg) != 1) {
@@ -98,13 +124,16 @@ static void take_request(struct proxied *p, zmsg_t *msg)
         return;
     }
     if (p->waiting_count == WAITING_MAX) {
-        fail(p, client, "busy", "too many requests wait for");
-    } else if (!p->connected || !send_on(p, text)) {
-        fail(p, client, CONTROL_UNREACHABLE, "no connection to");
+        fail(p, client, "busy", "too many requests wait for this process");
+    } else if (!to || !instance_send(to, ++p->last, zframe_data(text),
+                                     zframe_size(text))) {
+        fail_unreachable(p, client);
     } else {
         r = gr_alloc(sizeof *r);
-        *r = (struct proxied_request){
-            .number = p->last, .client = client, .since_ms = mono_ms()};
+        *r = (struct proxied_request){.number = p->last,
+                                      .to = to,
+                                      .client = client,
+                                      .since_ms = mono_ms()};
         TAILQ_INSERT_TAIL(&p->waiting, r, link);
         p->waiting_count++;
         return;
@@ -112,7 +141,8 @@ static void take_request(struct proxied *p, zmsg_t *msg)
     zframe_destroy(&client);
 }
 
-static void take_reply(struct proxied *p, zframe_t *number, zframe_t *text)
+static void take_reply(struct proxied *p, struct instance *i, zframe_t *number,
+                       zframe_t *text)
 {
     struct proxied_request *r;
     uint64_t n;
@@ -120,8 +150,10 @@ static void take_reply(struct proxied *p, zframe_t *number, zframe_t *text)
     if (zframe_size(number) != sizeof n)
         return;
     memcpy(&n, zframe_data(number), sizeof n);
+    if (instance_ponged(i, n))
+        return;
     TAILQ_FOREACH(r, &p->waiting, link)
-    if (r->number == n)
+    if (r->number == n && r->to == i)
         break;
     if (!r)
         return;
@@ -133,17 +165,22 @@ static void take_reply(struct proxied *p, zframe_t *number, zframe_t *text)
 
 static void ask_for_metrics(struct proxied *p)
 {
-    if (p->connected && zstr_send(p->far, CONTROL_METRICS) == 0)
+    struct instance *i = asked(p);
+
+    if (i && p->sockets.metrics && instance_wants_metrics(i))
         p->asked_ms = mono_ms();
 }
 
 /* A process speaks for itself only: its frames must not replace those of another. */
-static void take_metrics(struct proxied *p, zframe_t *frame)
+static void take_metrics(struct proxied *p, const struct instance *i,
+                         zframe_t *frame)
 {
     struct bytes bytes = {zframe_data(frame), zframe_size(frame)};
 
+    if (i != asked(p) || !p->sockets.metrics)
+        return;
     if (collector_is_from(bytes, p->name))
-        zsock_send(p->metrics, "b", bytes.p, bytes.n);
+        zsock_send(p->sockets.metrics, "b", bytes.p, bytes.n);
     else
         log_warn(NULL,
                  "metrics were dropped: another process than the one that "
@@ -152,233 +189,318 @@ static void take_metrics(struct proxied *p, zframe_t *frame)
 }
 
 /* [number, empty, text], or ["metrics", frame]. */
-static void take_message(struct proxied *p, zmsg_t *msg)
+static void take_message(struct proxied *p, struct instance *i, zmsg_t *msg)
 {
     zframe_t *first = zmsg_first(msg);
 
     if (zmsg_size(msg) == 3)
-        take_reply(p, first, zmsg_last(msg));
+        take_reply(p, i, first, zmsg_last(msg));
     else if (zmsg_size(msg) == 2 && zframe_streq(first, CONTROL_METRICS))
-        take_metrics(p, zmsg_last(msg));
+        take_metrics(p, i, zmsg_last(msg));
 }
 
-/* ---- the connection ---- */
+/* ---- which instance is asked ---- */
+
+/* A console that is not running has left it: the place that was last known, or all of them. */
+static void write_host(struct proxied *p)
+{
+    const struct instance *one = p->count == 1 && !*p->near_host
+                                     ? &p->instances[0]
+                                     : asked(p);
+    struct buf text;
+
+    buf_init(&text, PLACES_MAX_BYTES);
+    for (int i = 0; i < p->count && !*p->near_host; i++)
+        if (!one || one == &p->instances[i]) {
+            if (text.len)
+                buf_puts(&text, " or ");
+            instance_put_place(&p->instances[i], &text);
+        }
+    if (*p->near_host && one)
+        instance_put_place(one, &text);
+    run_sockets_write_host(&p->sockets,
+                           p->sockets.control && text.len ? text.data : NULL);
+    buf_fini(&text);
+}
+
+static void turn_to(struct proxied *p, int chosen)
+{
+    struct instance *former = asked(p), *next;
+
+    if (former)
+        fail_waiting(p, former, "another instance answers");
+    p->active = chosen;
+    next = asked(p);
+    if (next && (p->count > 1 || *p->near_host))
+        log_info(NULL, "this instance of a process is asked now",
+                 LS("peer", p->name), LS("host", next->host));
+    ask_for_metrics(p);
+    write_host(p);
+}
+
+static int list_candidates(const struct proxied *p, struct candidate *all)
+{
+    for (int i = 0; i < p->count; i++)
+        all[i] = p->instances[i].state;
+    all[p->count] = p->near.state;
+    all[p->count].open = p->near.state.open && !p->sockets.control;
+    return p->count + 1;
+}
+
+static void choose(struct proxied *p)
+{
+    struct candidate *all = gr_alloc(((size_t)p->count + 1) * sizeof *all);
+    int n = list_candidates(p, all), chosen = active_choose(all, n, p->active);
+
+    free(all);
+    if (chosen == p->active)
+        return;
+    if (chosen >= 0 && chosen < p->count && !p->sockets.control &&
+        !run_sockets_take(&p->sockets, p->near.file))
+        return; /* the next look tries it again */
+    turn_to(p, chosen);
+}
+
+/* A round begins. Only of the one before it is known who has answered. */
+static void ping_all(struct proxied *p)
+{
+    struct candidate *all = gr_alloc(((size_t)p->count + 1) * sizeof *all);
+    int n = list_candidates(p, all), open = 0, answered = 0;
+
+    for (int i = 0; i < n; i++) {
+        open += all[i].open;
+        answered += all[i].open && all[i].answered == p->round;
+    }
+    free(all);
+    if (open < 2) {
+        p->told = false;
+        return;
+    }
+    if (answered > 1 && !p->told)
+        log_warn(NULL,
+                 "two instances of a process answer, and only one may run: "
+                 "stop one of them",
+                 LS("peer", p->name));
+    p->told = answered > 1;
+    p->round++;
+    for (int i = 0; i < p->count; i++)
+        if (p->instances[i].state.open)
+            instance_ping(&p->instances[i], ++p->last, p->round);
+    near_instance_ping(&p->near, p->round);
+}
+
+static bool any_is_open(const struct proxied *p)
+{
+    for (int i = 0; i < p->count; i++)
+        if (p->instances[i].state.open)
+            return true;
+    return false;
+}
+
+static void look(struct proxied *p)
+{
+    if (p->sockets.control && !run_sockets_own(&p->sockets)) {
+        fail_waiting(p, NULL, "the process was started on this host");
+        run_sockets_close(&p->sockets);
+        p->active = p->count;
+        write_host(p);
+    }
+    if (!p->sockets.control) {
+        near_instance_look(&p->near, p->run_dir, p->name, any_is_open(p),
+                           p->round - 1);
+        if (!p->near.state.open && run_sockets_take(&p->sockets, 0))
+            write_host(p);
+    }
+    if (p->sockets.control)
+        near_instance_close(&p->near);
+    ping_all(p);
+    choose(p);
+}
+
+/* ---- the connections ---- */
 
 /* Processes that cannot be reached do not fill the log: only a change is told. */
-static void note(struct proxied *p, bool connected)
+static void take_event(struct proxied *p, struct instance *i, zmsg_t *msg)
 {
-    if (p->connected == connected)
+    bool was = i->state.open;
+    enum instance_change change = instance_take_event(i, zmsg_first(msg));
+    char *where;
+
+    if (change == INSTANCE_SAME)
         return;
-    p->connected = connected;
-    p->since_ms = mono_ms();
-    if (connected)
+    where = instance_where(i);
+    if (change == INSTANCE_CONNECTED && !was) {
         log_info(NULL, "connected to a process on another host",
-                 LS("peer", p->name),
-                 LS("address", strrchr(p->route, ' ') + 1));
-    else
+                 LS("peer", p->name), LS("address", where));
+        i->state.answered = p->round - 1;
+    } else if (change == INSTANCE_ENDED) {
         log_warn(NULL, "the connection to a process on another host ended",
-                 LS("peer", p->name),
-                 LS("address", strrchr(p->route, ' ') + 1));
-}
-
-/* Whether a connection is left of which the handshake may be the one that succeeded. */
-static bool close_attempt(struct proxied *p, int32_t fd)
-{
-    bool left = false;
-
-    for (int i = 0; i < p->attempt_count; i++)
-        if (p->attempts[i].fd == fd)
-            p->attempts[i--] = p->attempts[--p->attempt_count];
-        else
-            left |= p->attempts[i].may_be_it;
-    return left;
-}
-
-/* A peer with two listed keys is tried with both (cluster_connect()). ZeroMQ does not say whose handshake succeeded: it is
- * one of the connections that are open then, and those with the other key end at once. */
-static void take_event(struct proxied *p, zframe_t *frame)
-{
-    uint16_t event;
-    int32_t fd;
-
-    if (!frame || zframe_size(frame) != EVENT_BYTES)
-        return;
-    memcpy(&event, zframe_data(frame), sizeof event);
-    memcpy(&fd, zframe_data(frame) + sizeof event, sizeof fd);
-    if (event == ZMQ_EVENT_CONNECTED) {
-        if (p->attempt_count < ATTEMPTS_MAX)
-            p->attempts[p->attempt_count++] = (struct attempt){.fd = fd};
-    } else if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
-        for (int i = 0; i < p->attempt_count; i++)
-            p->attempts[i].may_be_it = true;
-        note(p, true);
-        ask_for_metrics(p);
-    } else if (event == ZMQ_EVENT_DISCONNECTED && !close_attempt(p, fd)) {
-        note(p, false);
-        fail_all(p);
+                 LS("peer", p->name), LS("address", where));
+        fail_waiting(p, i, "the connection ended");
     }
+    free(where);
+    ask_for_metrics(p);
+    p->look_due_ms = 0;
 }
 
 static void disconnect(struct proxied *p)
 {
-    zsock_destroy(&p->far); /* ends its events, too */
-    zsock_destroy(&p->events);
-    p->attempt_count = 0;
-    p->connected = false;
-    fail_all(p);
+    if (p->sockets.control)
+        fail_waiting(p, NULL, "the connection ended");
+    for (int i = 0; i < p->count; i++)
+        instance_close(&p->instances[i]);
+    near_instance_close(&p->near);
+    free(p->instances);
+    free(p->places);
+    p->instances = NULL;
+    p->places = NULL;
+    p->count = 0;
+    p->active = -1;
+    *p->near_host = 0;
 }
 
-static void connect_to(struct proxied *p, struct cluster *cluster)
+static void connect_all(struct proxied *p, struct cluster *cluster,
+                        struct place *places, size_t count)
 {
-    /* The former socket may still have its address. */
-    char *address = gr_printf("inproc://proxied.%s.%d", p->name,
-                              p->connections++);
-
-    p->far = zsock_new(ZMQ_DEALER);
-    zsock_set_linger(p->far, 0);
-    zsock_set_sndtimeo(p->far, 0);
-    zsock_set_rcvtimeo(p->far, 0);
-    zsock_set_immediate(p->far, 1); /* nothing is kept for a later connection */
-    zsock_set_rcvhwm(p->far, REPLIES_KEPT);
-    zsock_set_maxmsgsize(p->far, REPLY_MAX_BYTES);
-    zmq_socket_monitor(zsock_resolve(p->far), address,
-                       ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
-                           ZMQ_EVENT_DISCONNECTED);
-    p->events = zsock_new(ZMQ_PAIR);
-    zsock_set_rcvtimeo(p->events, 0);
-    zsock_connect(p->events, "%s", address);
+    p->instances = gr_alloc((count + 1) * sizeof *p->instances);
     p->key_number = cluster_key_number(cluster);
-    if (cluster_connect(cluster, p->far, p->route) != GR_OK)
-        log_warn(NULL, "the address of a process on another host is wrong",
-                 LS("peer", p->name),
-                 LS("address", strrchr(p->route, ' ') + 1));
-    free(address);
+    for (size_t i = 0; i < count; i++) {
+        if (places[i].here) {
+            snprintf(p->near_host, sizeof p->near_host, "%s", places[i].host);
+            continue;
+        }
+        instance_open(&p->instances[p->count++], p->name, places[i].host,
+                      places[i].route, cluster);
+        places[i].route = NULL; /* its own now */
+    }
 }
 
-/* ---- the sockets in run_dir ---- */
-
-static bool bind_here(struct proxied *p, zsock_t *socket, const char *kind)
+static char *text_of_places(const struct place *places, size_t count)
 {
-    zsock_set_sndtimeo(socket, 0);
-    zsock_set_rcvtimeo(socket, 0);
-    zsock_set_linger(socket, 0);
-    if (zsock_bind(socket, "ipc://%s/%s.%s", p->run_dir, p->name, kind) == 0)
-        return true;
-    log_warn(NULL,
-             "a process on another host cannot be asked: its socket in run_dir "
-             "cannot be bound",
-             LS("peer", p->name), LS("error", zmq_strerror(errno)));
-    return false;
+    struct buf text;
+
+    buf_init(&text, 1024 * 1024);
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&text, "%s %d %s\n", places[i].host, places[i].here,
+                   places[i].route);
+    return buf_take(&text);
 }
 
-static void remove_file(const struct proxied *p, const char *kind)
+void proxied_set_places(struct proxied *p, struct cluster *cluster,
+                        struct place *places, size_t count)
 {
-    char *path = gr_printf("%s/%s.%s", p->run_dir, p->name, kind);
+    char *text = text_of_places(places, count);
 
-    unlink(path);
-    free(path);
+    if (!p->places || strcmp(p->places, text) != 0 ||
+        p->key_number != cluster_key_number(cluster)) {
+        disconnect(p);
+        p->places = text;
+        text = NULL;
+        connect_all(p, cluster, places, count);
+        look(p);
+        write_host(p);
+    }
+    for (size_t i = 0; i < count; i++) {
+        free(places[i].host);
+        free(places[i].route);
+    }
+    free(places);
+    free(text);
 }
 
-static void write_host(const struct proxied *p)
-{
-    char *path = gr_printf("%s/%s.host", p->run_dir, p->name);
-    FILE *file = fopen(path, "we");
-
-    if (!file || fprintf(file, "%s\n",
-                         strrchr(p->route, ' ') + 1 + strlen("tcp://")) < 0)
-        log_warn(NULL, "a file in run_dir cannot be written", LS("file", path),
-                 LS("error", strerror(errno)));
-    if (file)
-        fclose(file);
-    free(path);
-}
-
-struct proxied *proxied_open(const char *run_dir, const char *name,
-                             struct cluster *cluster, char *route)
+struct proxied *proxied_open(const char *run_dir, const char *name)
 {
     struct proxied *p = gr_alloc(sizeof *p);
 
-    *p = (struct proxied){
-        .route = route, .run_dir = gr_strdup(run_dir), .since_ms = mono_ms()};
+    *p = (struct proxied){.run_dir = gr_strdup(run_dir), .active = -1};
     snprintf(p->name, sizeof p->name, "%s", name);
+    p->sockets = (struct run_sockets){.run_dir = p->run_dir, .name = p->name};
     TAILQ_INIT(&p->waiting);
-    p->control = zsock_new(ZMQ_ROUTER);
-    zsock_set_maxmsgsize(p->control, 1024 * 1024);
-    p->metrics = zsock_new(ZMQ_PUB);
-    zsock_set_sndhwm(p->metrics, FRAMES_KEPT);
-    if (!bind_here(p, p->control, "control") ||
-        !bind_here(p, p->metrics, "metrics")) {
-        proxied_close(p, true);
-        return NULL;
-    }
-    write_host(p);
-    connect_to(p, cluster);
     return p;
-}
-
-void proxied_reroute(struct proxied *p, struct cluster *cluster, char *route)
-{
-    disconnect(p);
-    free(p->route);
-    p->route = route;
-    write_host(p);
-    connect_to(p, cluster);
 }
 
 void proxied_close(struct proxied *p, bool removed)
 {
     disconnect(p);
-    zsock_destroy(&p->control);
-    zsock_destroy(&p->metrics);
-    remove_file(p, "control"); /* ZeroMQ leaves them */
-    remove_file(p, "metrics");
+    run_sockets_close(&p->sockets);
     if (removed)
-        remove_file(p, "host");
+        run_sockets_write_host(&p->sockets, NULL);
     free(p->run_dir);
-    free(p->route);
     free(p);
 }
 
 /* ---- work ---- */
 
-void proxied_items(const struct proxied *p,
-                   zmq_pollitem_t items[PROXIED_SOCKETS])
+int proxied_sockets(const struct proxied *p)
 {
-    zsock_t *const sockets[PROXIED_SOCKETS] = {p->events, p->far, p->control};
-
-    for (int i = 0; i < PROXIED_SOCKETS; i++)
-        items[i] = (zmq_pollitem_t){.socket = zsock_resolve(sockets[i]),
-                                    .events = ZMQ_POLLIN};
+    return 2 + 2 * p->count;
 }
 
-static void take_messages(struct proxied *p, zsock_t *socket,
-                          void (*take)(struct proxied *p, zmsg_t *msg))
+static void add_item(zmq_pollitem_t *items, int *n, zsock_t *socket)
 {
-    for (int i = 0; i < MESSAGES_AT_ONCE; i++) {
+    if (socket)
+        items[(*n)++] = (zmq_pollitem_t){.socket = zsock_resolve(socket),
+                                         .events = ZMQ_POLLIN};
+}
+
+int proxied_items(const struct proxied *p, zmq_pollitem_t *items)
+{
+    int n = 0;
+
+    add_item(items, &n, p->sockets.control);
+    add_item(items, &n, p->near.socket);
+    for (int i = 0; i < p->count; i++) {
+        add_item(items, &n, p->instances[i].events);
+        add_item(items, &n, p->instances[i].far);
+    }
+    return n;
+}
+
+static void take_all(struct proxied *p, struct instance *i, zsock_t *socket,
+                     void (*take)(struct proxied *p, struct instance *i,
+                                  zmsg_t *msg))
+{
+    for (int k = 0; k < MESSAGES_AT_ONCE; k++) {
         zmsg_t *msg = zmsg_recv(socket);
 
         if (!msg)
             return;
-        take(p, msg);
+        take(p, i, msg);
         zmsg_destroy(&msg);
     }
 }
 
-static void take_events(struct proxied *p, zmsg_t *msg)
+static void take_requests(struct proxied *p)
 {
-    take_event(p, zmsg_first(msg));
+    for (int k = 0; k < MESSAGES_AT_ONCE; k++) {
+        zmsg_t *msg = p->sockets.control ? zmsg_recv(p->sockets.control) : NULL;
+
+        if (!msg)
+            return;
+        take_request(p, msg);
+        zmsg_destroy(&msg);
+    }
 }
 
 void proxied_work(struct proxied *p)
 {
     struct proxied_request *r;
+    int64_t now = mono_ms();
 
-    take_messages(p, p->far, take_message); /* what came before its end */
-    take_messages(p, p->events, take_events);
-    take_messages(p, p->control, take_request);
-    if (mono_ms() - p->asked_ms > CONTROL_METRICS_MS / 3)
+    for (int i = 0; i < p->count; i++) {
+        struct instance *one = &p->instances[i];
+
+        take_all(p, one, one->far, take_message); /* what came before its end */
+        take_all(p, one, one->events, take_event);
+    }
+    near_instance_take(&p->near);
+    if (now >= p->look_due_ms) {
+        look(p);
+        p->look_due_ms = now + LOOK_MS;
+    }
+    take_requests(p);
+    if (now - p->asked_ms > CONTROL_METRICS_MS / 3)
         ask_for_metrics(p);
-    while ((r = TAILQ_FIRST(&p->waiting)) &&
-           mono_ms() - r->since_ms > FORGOTTEN_MS)
+    while ((r = TAILQ_FIRST(&p->waiting)) && now - r->since_ms > FORGOTTEN_MS)
         forget(p, r);
 }

@@ -14,7 +14,9 @@ enum { TICK_MS = 1000 };
 
 /* What the cluster says of one process. */
 struct wanted {
-    char *name, *route;
+    char *name;
+    struct place *places;
+    size_t count;
 };
 
 struct proxy {
@@ -28,7 +30,6 @@ TAILQ_HEAD(all, proxied);
 struct thread {
     const struct proxy *proxy;
     struct all all;
-    int count;
 };
 
 /* ---- the thread ---- */
@@ -49,24 +50,16 @@ static void take_wanted(struct thread *t, struct wanted *w)
     struct proxied *p = find(t, w->name);
 
     if (!p) {
-        p = proxied_open(proxy->run_dir, w->name, proxy->cluster, w->route);
-        if (!p)
-            return;
+        p = proxied_open(proxy->run_dir, w->name);
         TAILQ_INSERT_TAIL(&t->all, p, link);
-        t->count++;
-    } else if (strcmp(p->route, w->route) != 0 ||
-               p->key_number != cluster_key_number(proxy->cluster)) {
-        proxied_reroute(p, proxy->cluster, w->route);
-    } else {
-        free(w->route);
     }
+    proxied_set_places(p, proxy->cluster, w->places, w->count);
     p->wanted = true;
 }
 
 static void close_one(struct thread *t, struct proxied *p, bool removed)
 {
     TAILQ_REMOVE(&t->all, p, link);
-    t->count--;
     proxied_close(p, removed);
 }
 
@@ -117,17 +110,15 @@ static void run(zsock_t *pipe, void *proxy)
     TAILQ_INIT(&t.all);
     zsock_signal(pipe, 0);
     while (goes_on) {
-        int n = 1;
+        int n = 1, most = 1;
 
-        items = gr_realloc(items, (size_t)(1 + PROXIED_SOCKETS * t.count) *
-                                      sizeof *items);
+        TAILQ_FOREACH(p, &t.all, link)
+        most += proxied_sockets(p);
+        items = gr_realloc(items, (size_t)most * sizeof *items);
         items[0] = (zmq_pollitem_t){.socket = zsock_resolve(pipe),
                                     .events = ZMQ_POLLIN};
         TAILQ_FOREACH(p, &t.all, link)
-        {
-            proxied_items(p, items + n);
-            n += PROXIED_SOCKETS;
-        }
+        n += proxied_items(p, items + n);
         if (zmq_poll(items, n, TICK_MS) < 0)
             continue;
         TAILQ_FOREACH(p, &t.all, link)
@@ -192,6 +183,19 @@ struct proxy *proxy_open(const char *run_dir, struct cluster *cluster)
     return p;
 }
 
+static void list_places(const struct cluster *c, struct wanted *w)
+{
+    struct cluster_place place;
+    size_t at = 0;
+
+    while (cluster_place(c, w->name, &at, &place)) {
+        w->places = gr_realloc(w->places, (w->count + 1) * sizeof *w->places);
+        w->places[w->count++] = (struct place){.host = gr_strdup(place.host),
+                                               .here = place.here,
+                                               .route = place.route};
+    }
+}
+
 void proxy_reload(struct proxy *p)
 {
     struct wanted *list = NULL;
@@ -205,12 +209,8 @@ void proxy_reload(struct proxy *p)
         list[n] = (struct wanted){0};
         name = cluster_asked(p->cluster, &at);
         if (name) {
-            char *address = cluster_address(p->cluster, name, "control");
-
-            list[n++] = (struct wanted){
-                .name = gr_strdup(name),
-                .route = cluster_route(p->cluster, address)};
-            free(address);
+            list[n] = (struct wanted){.name = gr_strdup(name)};
+            list_places(p->cluster, &list[n++]);
         }
     } while (name);
     zsock_send(p->thread, "sp", "peers", list);

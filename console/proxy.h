@@ -1,8 +1,9 @@
-/* proxy: makes the deliverers and ingresses on other hosts reachable in run_dir, as if they ran here.
+/* proxy: makes the processes on other hosts reachable in run_dir, as if they ran here.
  *
  * For each process NAME that `cluster.peers` places on another host it binds run_dir/NAME.control and
  * run_dir/NAME.metrics, and connects to the control port there (tcp with CURVE, with the console's key). What may
- * use run_dir asks them there: `grapnel`, the console itself, an erasure of the sequencer.
+ * use run_dir asks them there: `grapnel`, the console itself, an erasure of the sequencer. Of a name with several instances it
+ * asks the active one, and binds nothing while that runs on this host (proxied.h).
  *
  * It has a thread, so that requests do not wait for the console's disk. While a process cannot be
  * reached, requests get the error `unreachable` at once, and `lost` if the connection ends before the reply:

@@ -1,6 +1,7 @@
 /* process_client: a pool of control sockets for each process, and the queues before them. */
 #include "process_client.h"
 #include "clock.h"
+#include "ipc.h"
 #include "process_socket.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -152,12 +153,18 @@ static struct process_socket *socket_for(struct process_client *p,
                                          struct process_peer *peer,
                                          enum question_end *how)
 {
-    struct process_socket *s;
+    uint64_t file = ipc_file(p->run_dir, peer->name, "control");
+    struct process_socket *s, *next;
     bool busy;
 
-    TAILQ_FOREACH(s, &peer->sockets, link)
-    if (!s->question)
-        return s;
+    for (s = TAILQ_FIRST(&peer->sockets); s; s = next) {
+        next = TAILQ_NEXT(s, link);
+        if (s->question)
+            continue;
+        if (s->file == file)
+            return s;
+        socket_close(s); /* it leads to a former process (proxy.h) */
+    }
     if (peer->socket_count == (peer->waits ? PATIENT_MAX : SOCKETS_MAX))
         return NULL;
     s = process_socket_open(p->run_dir, peer->name, p->epoll, &busy);

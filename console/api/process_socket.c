@@ -1,6 +1,7 @@
 /* process_socket: a client of ZMTP 3.0 (https://rfc.zeromq.org/spec/23/) without security, as a
  * DEALER that asks a ROUTER. */
 #include "process_socket.h"
+#include "ipc.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +94,7 @@ struct process_socket *process_socket_open(const char *run_dir,
     int n = snprintf(at.sun_path, sizeof at.sun_path, "%s/%s.control", run_dir,
                      name);
     struct epoll_event e = {.events = EPOLLIN};
+    uint64_t file = ipc_file(run_dir, name, "control");
     struct process_socket *s;
     bool open;
 
@@ -107,6 +109,7 @@ struct process_socket *process_socket_open(const char *run_dir,
     }
     e.data.ptr = s = gr_alloc(sizeof *s);
     s->fd = fd;
+    s->file = file;
     buf_init(&s->in, REPLY_MAX_BYTES + READ_BYTES);
     buf_init(&s->out, 2 * 1024 * 1024);
     buf_put(&s->out, hello, sizeof hello - 1);

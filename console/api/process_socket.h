@@ -27,6 +27,7 @@ struct process_socket {
     struct process_question *question; /* NULL: it is idle */
 
     int fd;
+    uint64_t file; /* ipc_file() */
     int stage;
     bool delimiter;   /* the empty frame before a reply has come */
     bool watches_out; /* in the epoll */

@@ -17,6 +17,7 @@ enum {
 struct event_types {
     struct ingress *g;
     zsock_t *sequencer;                /* DEALER to its control socket */
+    uint64_t file;                     /* ipc_follow() */
     struct event_catalogue *catalogue; /* NULL: it was never read */
     char digest[DIGEST_BYTES + 1];     /* of it */
     int64_t asked_ms;                  /* mono; 0: no question is open */
@@ -172,6 +173,8 @@ void event_types_flush(struct event_types *t)
         return;
     args = json_pack("{s:s}", "digest", t->digest);
     text = control_question("event_catalogue", args, NULL);
+    ipc_follow(t->sequencer, t->g->daemon.settings->run_dir, SEQUENCER,
+               "control", &t->file);
     if (zsock_send(t->sequencer, "zs", text) == 0)
         t->asked_ms = now;
     free(text);
