@@ -2,6 +2,7 @@
 #include "ask.h"
 #include "clock.h"
 #include "commands.h"
+#include "json_text.h"
 #include <czmq.h>
 #include <sys/un.h>
 
@@ -42,6 +43,16 @@ bool process_listens(struct ctl *c, const char *process, char why[200])
     free(host);
     close(fd);
     return yes;
+}
+
+void add_host(struct ctl *c, json_t *row)
+{
+    char *host = process_host(
+        c->run_dir, json_string_value(json_object_get(row, "process")));
+
+    if (host)
+        json_object_set_new(row, "host", json_text_of(host));
+    free(host);
 }
 
 /* Who asks, for the audit row of an act; NULL: the command changes nothing, and processes of

@@ -21,6 +21,9 @@ void processes_find(struct ctl *c, struct processes *p);
  * false: `why` says the reason. Never blocks. */
 bool process_listens(struct ctl *c, const char *process, char why[200]);
 
+/* Adds "host" to a row with "process", if that runs on another host. */
+void add_host(struct ctl *c, json_t *row);
+
 /* Ask one process; takes `args` over (may be NULL). Returns the reply, the caller's; or NULL
  * with the reason in `why`: *unreachable: the process did not respond, else it refused. Does
  * not wait for a process that is not running. */

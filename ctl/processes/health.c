@@ -51,6 +51,7 @@ int run_health(struct ctl *c)
             json_object_set_new(row, "error", json_text_of(q->why));
         else /* it responds, but is too old for this request, or its disk is full */
             json_object_set_new(row, "state", json_text_of(q->why));
+        add_host(c, row);
         json_array_append_new(rows, row);
         json_decref(q->reply);
     }
@@ -58,7 +59,7 @@ int run_health(struct ctl *c)
     json_array_foreach(rows, i, row)
     {
         const char *name = text_of(row, "process"),
-                   *state = text_of(row, "state");
+                   *state = text_of(row, "state"), *host = text_of(row, "host");
         bool alive = json_is_true(json_object_get(row, "alive")),
              works = json_is_true(json_object_get(row, "ready"));
 
@@ -74,8 +75,8 @@ int run_health(struct ctl *c)
         else if (!works)
             printf("%s: alive, not ready: %s\n", name, state);
         else
-            printf("%s: %s; %s waiting\n", name, state,
-                   text_of(row, "waiting"));
+            printf("%s: %s; %s waiting%s%s\n", name, state,
+                   text_of(row, "waiting"), *host ? "; on " : "", host);
     }
     if (c->json)
         print_json(json_incref(rows));

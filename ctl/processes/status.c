@@ -19,9 +19,11 @@ static json_t *ask_one(struct ctl *c, const char *name)
                         why);
 
     if (!reply)
-        return json_pack("{s:s, s:b, s:o}", "process", name, "up", 0, "error",
-                         json_text_of(why));
-    json_object_set_new(reply, "up", json_true());
+        reply = json_pack("{s:s, s:b, s:o}", "process", name, "up", 0, "error",
+                          json_text_of(why));
+    else
+        json_object_set_new(reply, "up", json_true());
+    add_host(c, reply);
     return reply;
 }
 
@@ -51,25 +53,31 @@ static json_t *ask_them(struct ctl *c)
 
 static void print_table(struct ctl *c, const json_t *all)
 {
-    static const char *const heads[] = {"PROCESS", "STATE",     "VERSION",
-                                        "PID",     "UP FOR",    "BACKLOG",
-                                        "STORE",   "DISK FREE", NULL};
+    const char *heads[] = {"PROCESS", "STATE", "VERSION",   "PID", "UP FOR",
+                           "BACKLOG", "STORE", "DISK FREE", NULL,  NULL};
+    bool hosts = false;
     char uptime[32], bytes[32], disk_free[32];
     json_t *s, *link;
     struct table t;
     size_t i, k;
 
+    json_array_foreach(all, i, s) hosts |= json_object_get(s, "host") != NULL;
+    if (hosts)
+        heads[8] = "HOST";
     table_init(&t, heads);
     json_array_foreach(all, i, s)
     {
+        const char *host = text_of(s, "host");
         const json_t *store = json_object_get(s, "store");
         int64_t backlog = 0; /* sent on its links, not acknowledged yet */
 
         table_add(&t, PLAIN, "%s", text_of(s, "process"));
         if (!json_is_true(json_object_get(s, "up"))) {
             table_add(&t, RED, is_forbidden(c) ? "unknown" : "down");
-            for (k = 2; heads[k]; k++)
+            for (k = 2; k < 8; k++)
                 table_add(&t, PLAIN, "-");
+            if (hosts)
+                table_add(&t, PLAIN, "%s", *host ? host : "-");
             continue;
         }
         json_array_foreach(
@@ -86,6 +94,8 @@ static void print_table(struct ctl *c, const json_t *all)
                   human_bytes(integer_of(store, "bytes"), bytes));
         table_add(&t, PLAIN, "%s",
                   human_bytes(integer_of(store, "free_bytes"), disk_free));
+        if (hosts)
+            table_add(&t, PLAIN, "%s", *host ? host : "-");
     }
     table_print(&t, stdout, c->colour, 0);
     table_fini(&t);

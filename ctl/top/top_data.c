@@ -106,6 +106,8 @@ static void take_processes(struct build *b)
         struct histogram commits = {0};
 
         snprintf(p->name, sizeof p->name, "%s", name);
+        snprintf(p->host, sizeof p->host, "%s",
+                 in->seen[i].host ? in->seen[i].host : "");
         p->silent_ms = in->mono_ms -
                        (t && t->heard_ms ? t->heard_ms : in->began_mono_ms);
         p->state = !in->seen[i].listens          ? TOP_DOWN
@@ -467,7 +469,8 @@ json_t *top_data_json(const struct top_data *f)
 
         json_array_append_new(
             processes,
-            json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:o}", "process", p->name,
+            json_pack("{s:s,s:o,s:s,s:o,s:o,s:o,s:o,s:o}", "process", p->name,
+                      "host", json_text_or_null(*p->host ? p->host : NULL),
                       "state", top_state_name(p->state), "up_s",
                       number(p->up_s), "backlog", number(p->backlog),
                       "commit_p99_s", number(p->commit_p99_s), "store_bytes",

@@ -13,6 +13,7 @@ enum top_state { TOP_UP, TOP_SILENT, TOP_DOWN };
 struct top_seen {
     const char *name;
     bool listens; /* it accepts connections on its control socket */
+    char *host;   /* where it runs, if not here; the feed's. Or NULL */
 };
 
 /* Replies are borrowed; NULL: there is none, and the reason is in `*_why`. */
@@ -28,9 +29,12 @@ struct top_input {
     int64_t began_mono_ms, mono_ms, now_ms, stale_ms;
 };
 
+enum { TOP_HOST_BYTES = 128 };
+
 /* Unknown numbers are NAN. */
 struct top_process {
     char name[NAME_MAX_BYTES + 1];
+    char host[TOP_HOST_BYTES]; /* "": this one */
     enum top_state state;
     int64_t silent_ms; /* of TOP_SILENT */
     double up_s, backlog, commit_p99_s, store_bytes, free_bytes;

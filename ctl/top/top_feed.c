@@ -117,6 +117,15 @@ static bool take_frames(struct feed *f)
 
 /* ---- processes ---- */
 
+static void forget_seen(struct feed *f)
+{
+    for (size_t i = 0; f->seen && i < f->processes.count; i++)
+        free(f->seen[i].host);
+    free(f->seen);
+    f->seen = NULL;
+    processes_fini(&f->processes);
+}
+
 /* Looks which processes listen, and subscribes to the console, or without one to each of them. A
  * console that runs and forwards nothing, because it hangs, is not used, so that the other
  * processes do not seem silent. */
@@ -128,14 +137,14 @@ static void look(struct feed *f, int64_t now)
     bool there = false;
     char why[200];
 
-    processes_fini(&f->processes);
+    forget_seen(f);
     processes_find(f->c, &f->processes);
-    free(f->seen);
     f->seen = gr_alloc((f->processes.count + 1) * sizeof *f->seen);
     for (size_t i = 0; i < f->processes.count; i++) {
         f->seen[i] = (struct top_seen){
-            f->processes.names[i],
-            process_listens(f->c, f->processes.names[i], why)};
+            .name = f->processes.names[i],
+            .host = process_host(f->c->run_dir, f->processes.names[i]),
+            .listens = process_listens(f->c, f->processes.names[i], why)};
         there |= f->seen[i].listens && strcmp(f->seen[i].name, console) == 0;
         if (!f->seen[i].listens)
             collector_forget(f->collector, f->seen[i].name);
@@ -276,9 +285,8 @@ void feed_close(struct feed *f)
     }
     zsock_destroy(&f->sub);
     forget_connected(f);
-    processes_fini(&f->processes);
+    forget_seen(f);
     collector_free(f->collector);
-    free(f->seen);
     free(f->endpoints);
     free(f);
 }

@@ -165,10 +165,20 @@ static void put_process_head(struct screen_page *p, const struct section *s)
              p->w->width, "");
 }
 
+/* "sequencer", or "sequencer@hub-2" of an instance on another host. */
+static const char *process_label(const struct top_process *s, char out[64])
+{
+    const char *end = strstr(s->host, " (");
+
+    snprintf(out, 64, "%.31s%s%.*s", s->name, end ? "@" : "",
+             end ? (int)(end - s->host) : 0, s->host);
+    return out;
+}
+
 static void put_process(struct screen_page *p, size_t i)
 {
     const struct top_process *s = &p->f->processes[i];
-    char state[64], silent[32];
+    char state[64], silent[32], label[64];
     short_text up, backlog, commit, store, disk_free;
 
     if (s->state == TOP_SILENT)
@@ -178,7 +188,7 @@ static void put_process(struct screen_page *p, size_t i)
         snprintf(state, sizeof state, "%s", top_state_name(s->state));
     put_line(p, s->state == TOP_UP ? PLAIN : RED, false,
              "%c %-16.16s %-12s %-9s %8s %8s %9s %9s",
-             s->state == TOP_UP ? ' ' : '!', s->name, state,
+             s->state == TOP_UP ? ' ' : '!', process_label(s, label), state,
              seconds(s->up_s, up), count(s->backlog, backlog),
              seconds(s->commit_p99_s, commit), bytes(s->store_bytes, store),
              bytes(s->free_bytes, disk_free));

@@ -302,7 +302,9 @@ static int row_of(const struct top_page *p, const char *word)
 static void a_process_that_is_silent_or_gone_is_shown_as_such(void **s)
 {
     static const struct top_seen seen[] = {
-        {"ingress", true}, {"sequencer", true}, {"deliverer-1", false}};
+        {"ingress", true, NULL},
+        {"sequencer", true, "hub-2 (10.0.0.9:7470)"},
+        {"deliverer-1", false, NULL}};
     struct top_options options = {80, 24, .keys = true, .note = ""};
     const struct top_line *l;
     struct top_page page;
@@ -317,7 +319,7 @@ static void a_process_that_is_silent_or_gone_is_shown_as_such(void **s)
     page = view(&w, &options);
     assert_int_equal(page.count, 24);
     assert_non_null(line_with(&page, "1 up, 1 silent, 1 down"));
-    l = line_with(&page, "! sequencer");
+    l = line_with(&page, "! sequencer@hub-2 ");
     assert_non_null(l);
     assert_non_null(strstr(l->text, "silent 20s"));
     assert_int_equal(l->colour, RED);
@@ -470,7 +472,7 @@ static void processes_that_do_not_respond_are_named(void **s)
 
 static void top_fits_any_window(void **s)
 {
-    static const struct top_seen seen[] = {{"ingress", true}};
+    static const struct top_seen seen[] = {{"ingress", true, NULL}};
     static const int sizes[][2] = {{1, 1},   {10, 3},   {20, 7},  {40, 10},
                                    {80, 24}, {200, 60}, {80, 500}};
     struct top_page page;
