@@ -1,8 +1,8 @@
 /* active: which instance of a process is asked, when more than one can be reached: a former one may hang, with its
  * connections still open.
  *
- * All that can be reached are asked in rounds. An instance that answers is active: a process that does not own its store
- * answers nobody. Pure. */
+ * All that can be reached are asked in rounds. An instance that answers is active: a process that does not own its store,
+ * or does not know whether it still does, answers nobody, or with an error. Pure. */
 #ifndef CONSOLE_ACTIVE_H
 #define CONSOLE_ACTIVE_H
 

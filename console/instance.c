@@ -148,12 +148,22 @@ void instance_ping(struct instance *i, uint64_t number, int64_t round)
     free(text);
 }
 
-bool instance_ponged(struct instance *i, uint64_t number)
+bool instance_is_active(struct bytes text)
+{
+    char code[CONTROL_CODE_BYTES], why[200];
+    json_t *reply = control_reading(text, code, why);
+    bool yes = reply != NULL;
+
+    json_decref(reply);
+    return yes;
+}
+
+bool instance_ponged(struct instance *i, uint64_t number, struct bytes text)
 {
     if (!i->ping || number != i->ping)
         return false;
     i->ping = 0;
-    if (i->pinged > i->state.answered)
+    if (i->pinged > i->state.answered && instance_is_active(text))
         i->state.answered = i->pinged;
     return true;
 }

@@ -45,7 +45,9 @@ bool instance_wants_metrics(struct instance *i);
 /* A ping of this round, unless one is open. */
 void instance_ping(struct instance *i, uint64_t number, int64_t round);
 /* Whether it is the reply to the ping. */
-bool instance_ponged(struct instance *i, uint64_t number);
+bool instance_ponged(struct instance *i, uint64_t number, struct bytes text);
+/* Whether a reply to a ping shows that the process is active; one that waits for the log of its store gives an error. */
+bool instance_is_active(struct bytes text);
 
 enum instance_change { INSTANCE_SAME, INSTANCE_CONNECTED, INSTANCE_ENDED };
 /* What one event of the connection changed in `state.open`. */

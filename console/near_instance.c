@@ -1,6 +1,7 @@
 /* near_instance: asks the process of this host whether it is active. */
 #include "near_instance.h"
 #include "control.h"
+#include "instance.h"
 #include "ipc.h"
 #include <stdlib.h>
 
@@ -53,7 +54,11 @@ void near_instance_take(struct near_instance *n)
     zmsg_t *msg;
 
     while (n->socket && (msg = zmsg_recv(n->socket))) {
-        if (n->pinged > n->state.answered)
+        zframe_t *text = zmsg_last(msg);
+
+        if (n->pinged > n->state.answered && text &&
+            instance_is_active(
+                (struct bytes){zframe_data(text), zframe_size(text)}))
             n->state.answered = n->pinged;
         n->pinged = 0;
         zmsg_destroy(&msg);

@@ -150,7 +150,8 @@ static void take_reply(struct proxied *p, struct instance *i, zframe_t *number,
     if (zframe_size(number) != sizeof n)
         return;
     memcpy(&n, zframe_data(number), sizeof n);
-    if (instance_ponged(i, n))
+    if (instance_ponged(i, n,
+                        (struct bytes){zframe_data(text), zframe_size(text)}))
         return;
     TAILQ_FOREACH(r, &p->waiting, link)
     if (r->number == n && r->to == i)

@@ -228,8 +228,8 @@ class Asked(Rig):
         first.start()
         self.wait_for_row(rig, first)
 
-    def test_one_elsewhere_that_hangs_with_its_connection_open_is_not_asked_when_another_answers(self):
-        rig = self.instances(console=True)
+    def former_at_c(self):
+        """The control port of a former sequencer on host c that is not ours to start: it only takes connections."""
         router = zmq.Context.instance().socket(zmq.ROUTER)
         self.addCleanup(router.close, 0)
         router.curve_server = True
@@ -238,10 +238,28 @@ class Asked(Rig):
         router.curve_secretkey = text.split('secret-key = "')[1].split('"')[0].encode()
         router.rcvtimeo = 30000
         router.bind(f"tcp://{self.c}:{CONTROL_PORT}")
+        return router
+
+    def test_one_elsewhere_that_hangs_with_its_connection_open_is_not_asked_when_another_answers(self):
+        rig = self.instances(console=True)
+        router = self.former_at_c()
         rig.start("ingress", "dlqd", "console")
         self.assertEqual(router.recv_multipart()[1], b"metrics")  # it is connected, and answers nothing
         wait_for(lambda: (rig.run_dir / "sequencer.host").exists(), what="it to be asked")
         rig.start("sequencer")
+        self.wait_for_row(rig, rig["sequencer"])
+
+    def test_one_that_refuses_does_not_replace_one_that_hangs(self):
+        """A process that waits for the log of its store refuses requests, so it may be a former one."""
+        rig = self.instances(console=True)
+        rig.start()
+        self.wait_for_row(rig, rig["sequencer"])
+        rig["sequencer"].pause()
+        router = self.former_at_c()
+        refusal = json.dumps({"v": 1, "ok": False, "code": "busy", "error": "waits"}).encode()
+        for _ in range(6):  # rounds of pings, more than replace one that hangs
+            router.send_multipart([*router.recv_multipart()[:3], refusal])
+        rig["sequencer"].resume()
         self.wait_for_row(rig, rig["sequencer"])
 
     def test_an_erasure_reaches_the_one_that_has_moved(self):
