@@ -271,6 +271,12 @@ void measurements_of(const struct tracks *t, struct collector *g,
     case ALERT_DAMAGED:
         report_each(&q, "grapnel_damaged_total", "");
         break;
+    case ALERT_STANDBYS_READY:
+        report_each(&q, "grapnel_replication_standbys_ready", "");
+        break;
+    case ALERT_STANDBY_BEHIND:
+        report_each(&q, "grapnel_replication_behind_turns", "");
+        break;
     case ALERT_DEAD_LETTER:     /* an event by itself, not a state */
     case ALERT_UNUSUAL_SILENCE: /* these are learned (learned.h) */
     case ALERT_NEW_REFUSAL:

@@ -64,7 +64,11 @@ const char settings_built_in_alerts[] =
     "  - {name: process_silent, when: process_silent, silent_for: 30s,"
     " severity: critical}\n"
     "  - {name: disk_low, when: disk_low, below: 2GiB, severity: critical}\n"
-    "  - {name: damaged_data, when: damaged, above: 0, severity: critical}\n";
+    "  - {name: damaged_data, when: damaged, above: 0, severity: critical}\n"
+    "  - {name: standby_not_ready, when: standbys_ready, below: 1, for: 1m,"
+    " severity: critical}\n"
+    "  - {name: standby_behind, when: standby_behind, above: 1000,"
+    " for: 1m}\n";
 
 /* ---- a threshold ---- */
 

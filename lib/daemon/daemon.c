@@ -557,10 +557,9 @@ static void after_commit(void *self)
     d->wait_ms = loop_sooner(d->wait_ms, links_flush(d->links));
     acts_flush(d->acts);
     control_flush(d->control);
-    if (d->loop.commit_us >= 0) {
-        series_observe(d->commits, d->loop.commit_us);
+    daemon_measure_turn(d);
+    if (d->loop.commit_us >= 0)
         d->commit_us = d->loop.commit_us;
-    }
     d->wait_ms = loop_sooner(d->wait_ms,
                              metrics_flush(d->metrics, d->loop.mono_ms));
     d->wait_ms = loop_sooner(d->wait_ms, daemon_health_turn(d));

@@ -99,6 +99,7 @@ struct daemon {
         heir; /* the host that gets it; the process stops to hand it over. NULL: it does not */
     struct cluster *cluster; /* NULL: all peers are on this host */
     uint64_t socket_files[DAEMON_SOCKETS]; /* ipc_file() */
+    int64_t measured_turn; /* of the replicator: the last one in the metrics */
     struct mailbox *mailbox;
     struct links *links;
     struct control *control;

@@ -3,6 +3,7 @@
 #include "db_sums.h"
 #include "ipc.h"
 #include "log.h"
+#include "replicator.h"
 #include <czmq.h>
 
 enum {
@@ -18,6 +19,12 @@ enum {
     COMMON_UNPROCESSABLE,
     COMMON_DAMAGED,
     COMMON_VERIFIED,
+    COMMON_STANDBYS,
+    COMMON_STANDBYS_READY,
+    COMMON_BEHIND,
+    COMMON_APPEND,
+    COMMON_MAY_SEND,
+    COMMON_UNACKNOWLEDGED,
 };
 
 static const struct metric_family families[] = {
@@ -90,6 +97,39 @@ static const struct metric_family families[] = {
                          .help = "time of the last check of the database, in "
                                  "seconds since 1970; 0: none since the start",
                          .per = 1000},
+    [COMMON_STANDBYS] = {.name = "grapnel_replication_standbys",
+                         .kind = METRIC_GAUGE,
+                         .unit = "hosts",
+                         .help = "other hosts that follow this store; this and "
+                                 "the next ones with `replicate` only"},
+    [COMMON_STANDBYS_READY] = {.name = "grapnel_replication_standbys_ready",
+                               .kind = METRIC_GAUGE,
+                               .unit = "hosts",
+                               .help = "of these, those that may take over"},
+    [COMMON_BEHIND] = {.name = "grapnel_replication_behind_turns",
+                       .kind = METRIC_GAUGE,
+                       .unit = "turns",
+                       .help = "turns that the last of these hosts lacks"},
+    [COMMON_APPEND] = {.name = "grapnel_replication_append_seconds",
+                       .kind = METRIC_HISTOGRAM,
+                       .unit = "seconds",
+                       .help = "from when a turn was sent to the replication "
+                               "database until it was acknowledged",
+                       .per = 1000000,
+                       .bounds = metric_commit_bounds_us},
+    [COMMON_MAY_SEND] = {.name = "grapnel_replication_may_send_seconds",
+                         .kind = METRIC_GAUGE,
+                         .unit = "seconds",
+                         .help = "for how long the process may still send "
+                                 "without another acknowledgement",
+                         .per = 1000},
+    [COMMON_UNACKNOWLEDGED] =
+        {.name = "grapnel_replication_unacknowledged_seconds",
+         .kind = METRIC_GAUGE,
+         .unit = "seconds",
+         .help = "since when no statement was acknowledged; 0: the last one "
+                 "was. A process that may not send publishes nothing",
+         .per = 1000},
     {0},
 };
 
@@ -138,6 +178,39 @@ static void measure_links(struct daemon *d)
     }
 }
 
+static void measure_replication(struct daemon *d)
+{
+    struct replicator_state s;
+
+    if (!d->loop.replicator)
+        return;
+    replicator_state(d->loop.replicator, &s);
+    set(d, COMMON_STANDBYS, NULL, NULL, (uint64_t)s.standbys);
+    set(d, COMMON_STANDBYS_READY, NULL, NULL, (uint64_t)s.ready);
+    set(d, COMMON_BEHIND, NULL, NULL, (uint64_t)s.behind);
+    set(d, COMMON_MAY_SEND, NULL, NULL, (uint64_t)s.may_send_ms);
+    set(d, COMMON_UNACKNOWLEDGED, NULL, NULL,
+        s.failing_since_ms && s.failing_since_ms < d->loop.now_ms
+            ? (uint64_t)(d->loop.now_ms - s.failing_since_ms)
+            : 0);
+}
+
+void daemon_measure_turn(struct daemon *d)
+{
+    struct replicator_state s;
+
+    if (d->loop.commit_us < 0)
+        return;
+    series_observe(d->commits, d->loop.commit_us);
+    if (!d->loop.replicator)
+        return;
+    replicator_state(d->loop.replicator, &s);
+    if (s.n != d->measured_turn && s.append_us >= 0)
+        series_observe(metrics_common(d->metrics, COMMON_APPEND, NULL),
+                       s.append_us);
+    d->measured_turn = s.n;
+}
+
 void daemon_measure(struct daemon *d)
 {
     metrics_measure(d->metrics);
@@ -148,6 +221,7 @@ void daemon_measure(struct daemon *d)
     set(d, COMMON_VERIFIED, NULL, NULL, (uint64_t)d->verify.ended_ms);
     set(d, COMMON_DAMAGED, NULL, NULL, (uint64_t)db_damage_count());
     measure_links(d);
+    measure_replication(d);
     if (d->plan->measure)
         d->plan->measure(d->plan->self);
 }

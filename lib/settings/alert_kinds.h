@@ -76,7 +76,11 @@
       "the free disk space for a process's database")                          \
     A(DAMAGED, "damaged", NUMBER, "process", 0,                                \
       "the number of rows whose checksum was wrong, found since the process "  \
-      "started")
+      "started")                                                               \
+    A(STANDBYS_READY, "standbys_ready", NUMBER, "process", 0,                  \
+      "the number of hosts that may take over a replicated process's store")   \
+    A(STANDBY_BEHIND, "standby_behind", NUMBER, "process", 0,                  \
+      "the number of turns that the last standby of a process's store lacks")
 
 enum alert_when {
 #define A(NAME, word, unit, per, window, help) ALERT_##NAME,

@@ -18,7 +18,8 @@ OFF = ["dlq-warning", "dlq-critical", "dlq_growth_rate", "dlq_expiring",
        "lanes_halted", "endpoint_disabled", "endpoint_held",
        "endpoint_failing", "endpoint_waiting", "high_duplicate_rate",
        "signature_failures", "unusual_silence", "dead_letter", "new_refusal",
-       "status_mix", "process_silent", "disk_low", "damaged_data"]
+       "status_mix", "process_silent", "disk_low", "damaged_data",
+       "standby_not_ready", "standby_behind"]
 
 
 class Operational(RigTest):

@@ -67,7 +67,18 @@ static const struct built_in {
      "dlqd", "grapnel_store_free_bytes"},
     {"damaged_data", "critical", "damaged", 0, 0, 0, GAUGE, "dlqd",
      "grapnel_damaged_total"},
+    {"standby_not_ready", "critical", "standbys_ready", 1, 0, MINUTE, GAUGE,
+     "sequencer", "grapnel_replication_standbys_ready"},
+    {"standby_behind", "warning", "standby_behind", 1000, 0, MINUTE, GAUGE,
+     "sequencer", "grapnel_replication_behind_turns"},
 };
+
+/* Fires below its threshold. */
+static bool is_low(const struct built_in *b)
+{
+    return strcmp(b->name, "disk_low") == 0 ||
+           strcmp(b->name, "standby_not_ready") == 0;
+}
 
 /* ---- the configuration of one who configures nothing ---- */
 
@@ -122,7 +133,7 @@ static void built_in_alerts_are_as_documented(void **state)
         assert_true(r->enabled);
         if (r->silent_for_ms)
             assert_int_equal(r->silent_for_ms, b->threshold * SECOND);
-        else if (strcmp(b->name, "disk_low") == 0)
+        else if (is_low(b))
             assert_true(fabs(r->below - b->threshold) < 1);
         else if (alert_kinds[r->when].unit != ALERT_UNIT_NONE)
             assert_true(fabs(r->above - b->threshold) < 1e-9);
@@ -133,12 +144,13 @@ static void built_in_alerts_are_as_documented(void **state)
 
 static const char *subject_of(const struct built_in *b)
 {
-    return b->how == PER_CRM || b->how == RATE ? "crm"
-           : b->how == UNAUTHORIZED            ? "plane"
-           : b->how == SILENCE                 ? "dlqd"
-           : strcmp(b->name, "disk_low") == 0  ? b->process
-           : strcmp(b->when, "damaged") == 0   ? b->process
-                                               : "";
+    return b->how == PER_CRM || b->how == RATE   ? "crm"
+           : b->how == UNAUTHORIZED              ? "plane"
+           : b->how == SILENCE                   ? "dlqd"
+           : strcmp(b->name, "disk_low") == 0    ? b->process
+           : strcmp(b->when, "damaged") == 0     ? b->process
+           : strncmp(b->when, "standby", 7) == 0 ? b->process
+                                                 : "";
 }
 
 static void publish_outcomes(struct rig *r, const char *metric, int64_t good,
@@ -191,7 +203,7 @@ static int64_t publish_how(struct rig *r, const struct built_in *b, int over,
     const char *const crm[][2] = {{"endpoint", "crm"}};
     const char *const refused[][2] = {{"source", "plane"},
                                       {"reason", "signature_mismatch"}};
-    bool low = strcmp(b->name, "disk_low") == 0;
+    bool low = is_low(b);
     double part = over == 0 ? 0 : over == 1 ? b->threshold : 1.5 * b->threshold;
     int64_t n = over == 0 ? 0 : (int64_t)b->threshold + (over == 2);
 
