@@ -114,6 +114,8 @@ class Session:
 
 
 class Postgres:
+    prepare_child = staticmethod(die_with_parent)
+
     def __init__(self, copy_of=None):
         """`copy_of`: the physical standby of that server, which runs."""
         self.bin = programs()
@@ -123,6 +125,10 @@ class Postgres:
         self.child = None
         self.asking = None  # the session of sql(): a psql for each would cost more
         self.lock = threading.Lock()
+        self.make_data(copy_of)
+
+    def make_data(self, copy_of=None):
+        """Of a server without any: a new one's, or a copy as in __init__()."""
         command = ["cp", "-r", str(prepare()), str(self.data)]
         if copy_of:
             command = [str(self.bin / "pg_basebackup"), "-D", str(self.data), "-R",
@@ -147,7 +153,7 @@ class Postgres:
                  "-c", "fsync=off", "-c", "max_connections=40",
                  *(word for key, value in options.items()
                    for word in ("-c", f"{key.replace('__', '.')}={value}"))],
-                stdout=log, stderr=log, cwd="/", preexec_fn=die_with_parent)
+                stdout=log, stderr=log, cwd="/", preexec_fn=self.prepare_child)
         wait_for(self.responds, timeout=30, what="PostgreSQL to be up")
         return self
 
@@ -167,12 +173,15 @@ class Postgres:
             self.child.kill()
             self.child.wait()
 
-    def restart(self, **options):
-        self.kill()
-        # Until the last process of the old one is gone, the new one refuses to start.
+    def wait_gone(self):
+        """After kill(): until the last process of the old server has ended, a new one refuses to start."""
         wait_for(lambda: subprocess.run(
             ["fuser", "-s", str(self.data / "global/pg_control")],
             capture_output=True).returncode != 0, what="the old server to be gone")
+
+    def restart(self, **options):
+        self.kill()
+        self.wait_gone()
         return self.start(**options)
 
     def close(self):
