@@ -74,11 +74,19 @@ class Clients:
             sent = {"data": data}
         return {"n": n, "workspace": workspace, "key": key, **sent}, path, body, headers
 
+    def choose(self, dice):
+        """The ingress of the next request."""
+        return dice.choice(self.ingresses)
+
+    def note(self, to, told):
+        """What it responded."""
+
     def post_until_told(self, dice, connections, about, path, body, headers):
         for _ in range(TRIES):
-            to = dice.choice(self.ingresses)
+            to = self.choose(dice)
             told = {**about, "to": to[0], **self.post(connections, to, path, body, headers)}
             self.told.append(told)
+            self.note(to, told)
             if told.get("status") == 200 or self.ended.wait(PAUSE_S):
                 return
 
@@ -105,3 +113,19 @@ class Clients:
 
     def counts(self):
         return collections.Counter(str(t.get("status") or t["error"]) for t in self.told)
+
+
+class BalancedClients(Clients):
+    """Clients of one ingress that has instances on several hosts, behind a load balancer: requests go to one of them for as
+    long as it responds 2xx, then to the next one."""
+
+    def __init__(self, *args, **how):
+        super().__init__(*args, **how)
+        self.at = 0
+
+    def choose(self, dice):
+        return self.ingresses[self.at]
+
+    def note(self, to, told):
+        if told.get("status") != 200 and to == self.ingresses[self.at]:
+            self.at = (self.at + 1) % len(self.ingresses)

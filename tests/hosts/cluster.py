@@ -1,14 +1,21 @@
 """A pipeline whose processes are on several hosts: each host has an address, a configuration, a run_dir, a disk and a
-clock of its own."""
+clock of its own. A name that several hosts have is a process with an instance on each, and its store is replicated."""
 
+import base64
 import contextlib
+import json
 import os
 import pathlib
+import shutil
 import subprocess
 
 import yaml
+from engine import PORT as ENGINE_PORT
+from engine import Engine
+from engine_rig import ZEROS
+from engine_rig import Engine as Calls
 from network import make_network
-from rig import PLANE_SECRET, Daemon, Receiver, Rig, http_request, program, sign_plane
+from rig import PLANE_SECRET, SLOW, Daemon, Receiver, Rig, http_request, program, sign_plane, wait_for
 
 WORLD = "world"  # where clients and receivers are
 HTTP_PORT = 8000
@@ -17,9 +24,14 @@ LEASE_MS = 2000
 CLOCK_BYTES = 8
 
 
+def hosts_of(layout, name):
+    return [host for host, names in layout.items() if name in names]
+
+
 def ports_of(layout):
-    """{process: its first port}; it has three, or none."""
-    return {name: 7470 + 10 * n for names in layout.values() for n, name in enumerate(names) if name != "dlqd"}
+    """{process: its first port}; it has three, or none, as dlqd has when it stays on the sequencer's host."""
+    names = dict.fromkeys(name for names in layout.values() for name in names)
+    return {name: 7470 + 10 * n for n, name in enumerate(names) if name != "dlqd" or len(hosts_of(layout, name)) > 1}
 
 
 def open_ports(layout):
@@ -27,6 +39,11 @@ def open_ports(layout):
     first = ports_of(layout)
     return {host: [*(first[name] + n for name in names if name in first for n in range(3)), HTTP_PORT]
             for host, names in layout.items()}
+
+
+def key_of(layout, name, host):
+    """What the cluster calls this process: "sequencer", or "sequencer@a" if it has several instances."""
+    return f"{name}@{host}" if len(hosts_of(layout, name)) > 1 else name
 
 
 class Host:
@@ -49,7 +66,7 @@ class Host:
                     "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}
 
     def add(self, name):
-        daemon = Daemon(self, name)
+        daemon = (Instance if name in self.cluster.replicated else Daemon)(self, name)
         enter, prepare = self.cluster.network.enter(self.name), daemon.prepare_child
 
         def prepare_child():
@@ -65,6 +82,12 @@ class Host:
         """Its wall clock is off by so much from now on."""
         with open(self.clock, "r+b" if self.clock.exists() else "w+b", buffering=0) as clock:
             clock.write(int(by_s * 1e9).to_bytes(CLOCK_BYTES, "little", signed=True))
+
+    def wipe(self):
+        """Its disk is replaced by an empty one. No process of it runs."""
+        for folder in (self.state_dir, self.run_dir):
+            for path in folder.iterdir() if folder.exists() else ():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def fill_disk(self):
         with open(self.state_dir / "ballast", "ab", buffering=0) as ballast, contextlib.suppress(OSError):
@@ -94,65 +117,174 @@ class Host:
             subprocess.run(["umount", self.state_dir], check=False)
 
 
-class Cluster(Rig):
-    """`layout` says which host has which processes, {host: [name]}; the host of the sequencer has dlqd and the console,
-    too. `grapnel`, and questions to processes, are asked there."""
+class Instance(Daemon):
+    """A process on one of the hosts of its name. It is the active one, or a standby, which has no socket."""
 
-    def __init__(self, layout, endpoints, disk_bytes=256 << 20, more=None):
+    def spawn(self, env=None, stdout=None):
+        self.log_begins = self.log_path.stat().st_size if self.log_path.exists() else 0
+        return super().spawn(env, stdout)
+
+    def said(self):
+        """Its log since its last start."""
+        with open(self.log_path, encoding="utf-8", errors="replace") as log:
+            log.seek(self.log_begins)
+            return log.read()
+
+    def is_active(self):
+        return self.alive and self.responds()
+
+    def is_ready(self):
+        """A standby that can take over."""
+        said = self.said()
+        return self.alive and "this process owns the store" not in said and \
+            said.rfind("standby: ready to take over") > said.rfind("standby: not ready to take over")
+
+    def up(self):
+        return super().up() or "following the engine's log" in self.said()
+
+
+class Cluster(Rig):
+    """`layout` says which host has which processes, {host: [name]}; the (first) host of the sequencer has dlqd and the
+    console, too. `grapnel`, and questions to processes, are asked there.
+
+    A name on several hosts has an instance on each, and the store of the name is replicated by an engine on `engine`, hosts
+    of its own. `daemons` has each instance as "NAME@HOST", and cluster["NAME"] is the active one."""
+
+    def __init__(self, layout, endpoints, disk_bytes=256 << 20, more=None, engine=(), takeover_s=None):
         self.layout = layout
-        self.network = make_network([*layout, WORLD], WORLD, open_ports(layout))
+        self.engine, self.takeover_s = None, takeover_s
+        self.replicated = [name for name in dict.fromkeys(n for names in layout.values() for n in names)
+                           if len(hosts_of(layout, name)) > 1]
+        self.network = make_network([*layout, *engine, WORLD], WORLD,
+                                    {**open_ports(layout), **{host: [ENGINE_PORT] for host in engine}})
         try:
+            if self.replicated:
+                self.begin_replication(engine)
             super().__init__(deliverers=0, ingress=False)
-            self.hub = next(h for h, names in layout.items() if "sequencer" in names)
+            self.hub = hosts_of(layout, "sequencer")[0]
             self.daemons = {}
             self.hosts = {host: Host(self, host, disk_bytes) for host in layout}
             self.first_port = ports_of(layout)
-            self.keys = {name: self.make_key(name) for name in self.first_port}
+            self.keys = {(name, host): self.make_key(name, host)
+                         for name in self.first_port for host in hosts_of(layout, name)}
             self.shared = {**self.default_config(), "endpoints": endpoints(self), **(more or {})}
             for host, names in layout.items():
                 self.configure(host)
                 for name in names:
-                    self.daemons[name] = self.hosts[host].add(name)
+                    self.daemons[key_of(layout, name, host)] = self.hosts[host].add(name)
             self.run_dir, self.state_dir = self.hosts[self.hub].run_dir, self.hosts[self.hub].state_dir
             self.config_path = self.hosts[self.hub].config_path
         except BaseException:
-            self.network.close()
+            self.close_network()
             raise
+
+    def begin_replication(self, hosts):
+        self.replicate_key = base64.b64encode(os.urandom(32)).decode()
+        self.engine = Engine(self.network, hosts)
+        for name in self.replicated:
+            calls = Calls(self.engine.uri(), process=name)
+            said = calls.begin_history(n=0, chain=ZEROS, schema=0)
+            calls.close()
+            assert said["result"] == "DONE", said
 
     def make_receiver(self):
         return Receiver(self, address=self.network.address(WORLD), options=["--ends"])
 
-    def make_key(self, name):
-        done = subprocess.run([program("grapnel"), "keys", "make", name, "--keys", str(self.folder / "keys")],
+    def make_key(self, name, host):
+        done = subprocess.run([program("grapnel"), "keys", "make", name, "--keys", str(self.hosts[host].folder / "keys")],
                               check=True, capture_output=True, text=True, timeout=60)
         return done.stdout.strip()
 
+    def peer(self, name, host, seen_from):
+        return {"name": name, "key": self.keys[name, host],
+                "address": f"{self.network.address(host, seen_from)}:{self.first_port[name]}",
+                **({"host": host} if name in self.replicated else {})}
+
     def configure(self, host):
+        names = self.layout[host]
         config = {"state_dir": "state", "run_dir": "run", "shutdown_grace": "5s",
-                  "cluster": {"keys": str(self.folder / "keys"), "peers": [
-                      {"name": name, "key": key,
-                       "address": f"{self.network.address(self.host_of(name), host)}:{self.first_port[name]}"}
-                      for name, key in self.keys.items()]}}
+                  "cluster": {"keys": "keys", "peers": [self.peer(*instance, host) for instance in self.keys]}}
         listen = {"listen": f"{self.network.address(host)}:{HTTP_PORT}"}
         clients = {"sources": self.shared["sources"], "producers": [{"name": "billing", "tokens": [TOKEN]}],
                    "ingress": listen}
-        if host == self.hub:
+        if "sequencer" in names:
             config |= {**self.shared, **clients, "state_dir": "state", "run_dir": "run",
                        "metrics": {"interval": "500ms"}, "console": {"listen": "127.0.0.1:8001"}}
-        elif any(name.startswith("ingress") for name in self.layout[host]):
+        elif any(name.startswith("ingress") for name in names):
             config |= clients
+        if set(names) & set(self.replicated):
+            config["cluster"]["host"] = host
+            config["replicate"] = {"database": self.engine.database(host), "key": "file:replicate.key",
+                                   "takeover_after": f"{self.takeover_s}s"}
+            key = self.hosts[host].folder / "replicate.key"
+            key.write_text(self.replicate_key)
+            key.chmod(0o600)
         self.hosts[host].write_config(config)
 
-    def host_of(self, name):
-        return next(h for h, names in self.layout.items() if name in names)
+    # processes
+
+    def names(self):
+        return list(dict.fromkeys(daemon.name for daemon in self.daemons.values()))
+
+    def instances(self, name):
+        return [daemon for daemon in self.daemons.values() if daemon.name == name]
+
+    def host_of(self, key):
+        return self.daemons[key].rig.name
+
+    def active(self, name):
+        """The instance that serves now; None: none does. A former one that has not noticed yet that it is not the owner may
+        serve, too."""
+        return next((d for d in self.instances(name) if d.is_active()), None)
+
+    def is_whole(self, name):
+        """Of this replicated process one instance is active, and all others are standbys that are ready."""
+        instances = self.instances(name)
+        return [d.is_active() for d in instances].count(True) == 1 and all(d.is_active() or d.is_ready() for d in instances)
+
+    def copies_are_equal(self, name):
+        """Each standby that is ready has all turns of the engine's log, by their chain."""
+        last, = self.engine.sql(f"SELECT last, chain FROM grapnel.owner WHERE process = '{name}'")
+        copies = {line for d in self.instances(name) if d.is_ready() for line in self.engine.sql(
+            f"SELECT n, chain FROM grapnel.node WHERE process = '{name}' AND host = '{d.rig.name}' AND ready")}
+        return copies == {last}
+
+    def takeovers(self):
+        """{process: how often a start has become the owner of its store}"""
+        return {line.split("|")[0]: int(line.split("|")[1])
+                for line in self.engine.sql("SELECT process, epoch FROM grapnel.owner")}
+
+    def __getitem__(self, name):
+        if name not in self.replicated:
+            return super().__getitem__(name)
+        return wait_for(lambda: self.active(name), 60, f"an active {name}")
+
+    def home(self, process):
+        return self[process].rig
+
+    def on(self, host):
+        """The keys of its processes."""
+        return [key for key, daemon in self.daemons.items() if daemon.rig.name == host]
+
+    def start_host(self, host):
+        """All its processes; those of a replicated name are the active ones or standbys then."""
+        self.start(*self.on(host))
+
+    # clients
 
     def url_of_ingress(self, host):
         return self.network.address(host, WORLD), HTTP_PORT
 
-    def post_at(self, host, body):
-        """The status of a signed request to this host's ingress."""
+    def post_to(self, host, body, timeout=30):
+        """(status, response) of a signed request to this host's ingress; OSError: it does not respond."""
         address, port = self.url_of_ingress(host)
-        return http_request(port, "POST", "/in/plane", body, sign_plane(body), address=address)[0]
+        status, _, text = http_request(port, "POST", "/in/plane", body, sign_plane(body), address=address,
+                                       timeout=timeout * SLOW)
+        return status, json.loads(text) if text[:1] == b"{" else text
+
+    def post_at(self, host, body):
+        """The status."""
+        return self.post_to(host, body)[0]
 
     def close(self):
         for p in [*self.daemons.values(), *self.others]:
@@ -160,4 +292,9 @@ class Cluster(Rig):
         for host in self.hosts.values():
             host.unmount()
         super().close()
+        self.close_network()
+
+    def close_network(self):
+        if self.engine:
+            self.engine.close()
         self.network.close()

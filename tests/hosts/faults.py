@@ -1,12 +1,13 @@
 """What can go wrong with hosts: a table of faults, each with a beginning and an end, and random schedules of them.
 
-A fault of replication (a wiped host, a killed engine) is one more row: a function that says what it can strike, begin()
-and heal(). Faults may overlap, also of one kind at one target: each counts in `faults.Wounds`, and what they are together is
-what holds."""
+A fault is a row: a function that says what it can strike, begin() and heal(). Faults may overlap, also of one kind at one
+target: each counts in `faults.Wounds`, and what they are together is what holds. Those of the engine of replication do not
+overlap, so that one standby of it always has each acknowledged commit."""
 
 import collections
 import dataclasses
 import random
+import signal
 import sys
 import time
 
@@ -46,6 +47,8 @@ class Wounds:
         self.clocks = collections.Counter()
         self.blind = []  # (host, from ms, to ms): receivers did not see all that this host did
         self.space_was_short = set()
+        self.engine_is_struck = False
+        self.engine_heals = []
 
     # processes
 
@@ -68,6 +71,57 @@ class Wounds:
             self.paused[name] -= 1
             if not self.paused[name] and self.cluster[name].alive:
                 self.cluster[name].resume()
+
+    # instances of a name
+
+    def kill_active(self, name):
+        """The keys of what was killed."""
+        return self.end_active(name, lambda daemon: daemon.kill())
+
+    def stop_active(self, name):
+        return self.end_active(name, lambda daemon: daemon.signal(signal.SIGTERM))
+
+    def end_active(self, name, end):
+        daemon = self.cluster.active(name)
+        if not daemon:
+            return []
+        key = f"{name}@{daemon.rig.name}"
+        self.down[key] += 1
+        daemon.asked_to_end = True
+        end(daemon)
+        return [key]
+
+    def cut_off_active(self, name, way):
+        daemon = self.cluster.active(name)
+        return self.disturb(ways_of(self, daemon.rig.name, way) if daemon else [], is_cut=True)
+
+    def wipe(self, host):
+        """Its processes are killed, and its disk is empty."""
+        self.kill(self.cluster.on(host))
+        self.cluster.hosts[host].wipe()
+
+    # the engine
+
+    def strike_engine(self, strike):
+        """What heal_engine() needs: whether it was struck. It can be by one fault at a time."""
+        if self.engine_is_struck:
+            return False
+        self.engine_is_struck = True
+        strike(self.cluster.engine)
+        return True
+
+    def heal_engine(self, was_struck, heal):
+        """In a thread, because servers need seconds to start and to copy others."""
+        def work():
+            heal(self.cluster.engine)
+            self.cluster.engine.wait_whole()
+            self.engine_is_struck = False
+        if was_struck:
+            self.engine_heals.append(self.cluster.engine.later(work))
+
+    def engine_is_healed(self):
+        """Raises what a heal has raised."""
+        return all(heal.done() and not heal.result() for heal in self.engine_heals)
 
     # the network
 
@@ -158,14 +212,51 @@ def hosts_with_disks(cluster):
     return [name for name, host in cluster.hosts.items() if not host.why_no_disk]
 
 
+def replicated(cluster):
+    return cluster.replicated
+
+
+def replicated_with_ways(cluster):
+    return [(name, way) for name in cluster.replicated for way in ("both", "out", "in")]
+
+
+def hosts_with_replicas(cluster):
+    return list(dict.fromkeys(daemon.rig.name for name in cluster.replicated for daemon in cluster.instances(name)))
+
+
+def engines(cluster):
+    return ["engine"] if cluster.engine else []
+
+
+def engine_hosts(cluster):
+    return cluster.engine.hosts if cluster.engine else []
+
+
+def ways_to_engine(cluster):
+    """(a host of replicated stores, one of the engine's or "all", which way)"""
+    return [(host, to, way) for host in hosts_with_replicas(cluster) for to in [*engine_hosts(cluster), "all"]
+            for way in ("both", "out", "in")] if cluster.engine else []
+
+
 def all_processes_of(wounds, host):
-    return wounds.cluster.layout[host]
+    return wounds.cluster.on(host)
 
 
 def ways_of(wounds, host, way=None):
     """All ways out of a host, into it, or both, those of clients and receivers included."""
     others = [h for h in wounds.cluster.network.hosts if h != host]
     return [*((host, h) for h in others if way != "in"), *((h, host) for h in others if way != "out")]
+
+
+def ways_to(wounds, host, to, way):
+    ends = engine_hosts(wounds.cluster) if to == "all" else [to]
+    return [pair for end in ends for pair in ((host, end), (end, host))
+            if way == "both" or (pair[0] == host) == (way == "out")]
+
+
+def replace_primary(engine):
+    engine.fail_over()
+    engine.come_back()
 
 
 def skew(dice):
@@ -197,6 +288,27 @@ FAULTS = {
     "clock": Fault(hosts, lambda w, t, dice: w.step_clock(t, skew(dice)),
                    lambda w, t, by_s: w.step_clock(t, -by_s), (1, 20), 2),
     "disk full": Fault(hosts_with_disks, lambda w, t, _: w.fill(t), lambda w, t, _: w.empty(t), (0.5, 10), 2),
+
+    # of replicated stores
+    "kill the active": Fault(replicated, lambda w, t, _: w.kill_active(t), lambda w, _, keys: w.start_again(keys),
+                             (0, 8), 2),
+    "stop the active": Fault(replicated, lambda w, t, _: w.stop_active(t), lambda w, _, keys: w.start_again(keys),
+                             (0, 3), 2),
+    "cut off the active": Fault(replicated_with_ways, lambda w, t, _: w.cut_off_active(*t),
+                                lambda w, _, begun: w.restore(begun), (0.5, 12), 3),
+    "wipe": Fault(hosts_with_replicas, lambda w, t, _: w.wipe(t),
+                  lambda w, t, _: w.start_again(w.cluster.on(t)), (0, 6), 3),
+    # of their engine
+    "engine: lose the primary": Fault(engines, lambda w, _, __: w.strike_engine(lambda e: e.lose(e.primary)),
+                                      lambda w, _, struck: w.heal_engine(struck, replace_primary), (0, 4), 3),
+    "engine: restart": Fault(engine_hosts, lambda w, t, _: w.strike_engine(lambda e: e.lose(t)),
+                             lambda w, _, struck: w.heal_engine(struck, lambda e: e.come_back()), (0, 4), 2),
+    "engine: freeze": Fault(engine_hosts, lambda w, t, _: w.strike_engine(lambda e: e[t].pause()),
+                            lambda w, t, struck: w.heal_engine(struck, lambda e: e[t].resume()), (0.5, 8)),
+    "engine: lose all": Fault(engines, lambda w, _, __: w.strike_engine(lambda e: e.lose()),
+                              lambda w, _, struck: w.heal_engine(struck, lambda e: e.come_back()), (0, 10), 2),
+    "engine: cut off": Fault(ways_to_engine, lambda w, t, _: w.disturb(ways_to(w, *t), is_cut=True),
+                             lambda w, _, begun: w.restore(begun), (0.5, 12), 3),
 }
 
 
@@ -242,9 +354,13 @@ class Supervisor:
                     daemon.pause()
 
     def judge(self, name, daemon):
-        """Without space a process may refuse to start (74)."""
+        """Without space a process may refuse to start (74). One that is not the owner of its replicated store any more
+        ends (75)."""
         host = self.wounds.cluster.host_of(name)
-        if daemon.exit_code != 74 or host not in self.wounds.space_was_short:
+        legal = [74] if host in self.wounds.space_was_short else []
+        if daemon.name in self.wounds.cluster.replicated:
+            legal.append(75)
+        if daemon.exit_code not in legal:
             self.unasked.append(f"{name} ended by itself with {daemon.exit_code}: {daemon.log()[-800:]}")
 
 
@@ -264,6 +380,9 @@ def run(planned, wounds, supervisor, table=None, out=sys.stderr):
         for due in sorted((h for h in healing if h[0] <= now), key=lambda h: h[0]):
             healing.remove(due)
             table[due[1].name].heal(wounds, due[1].target, due[2])
+        time.sleep(0.01)
+    while not wounds.engine_is_healed():
+        supervisor.look()
         time.sleep(0.01)
 
 

@@ -557,6 +557,10 @@ class Rig:
     def __getitem__(self, name):
         return self.daemons[name]
 
+    def names(self):
+        """Of the processes."""
+        return list(self.daemons)
+
     @property
     def deliverers(self):
         return [d for n, d in self.daemons.items() if n.startswith("deliverer")]
@@ -671,10 +675,12 @@ class Rig:
             return code == 0 and document.get("status") == status and document
         return wait_for(traced, timeout, f"{event} to be {status}")
 
+    def home(self, process):
+        """Its host, which has a state_dir and a run_dir."""
+        return self.daemons[process].rig if process in self.daemons else self
+
     def database(self, process):
-        """Its path. A process of another host has a state_dir of its own."""
-        home = self.daemons[process].rig if process in self.daemons else self
-        return home.state_dir / f"{process}.db"
+        return self.home(process).state_dir / f"{process}.db"
 
     def rows(self, process, sql, *args):
         """Rows of a process's database, read only, as dicts."""
@@ -703,7 +709,7 @@ class Rig:
         context = zmq.Context.instance()
         with context.socket(zmq.REQ) as socket_:
             socket_.linger = 0
-            socket_.connect(f"ipc://{self.run_dir}/{process}.control")
+            socket_.connect(f"ipc://{self.home(process).run_dir}/{process}.control")
             socket_.send_json({"v": 1, "ask": question, "args": args})
             if not socket_.poll(timeout * SLOW * 1000):
                 raise AssertionError(f"{process} does not respond to {question}")
@@ -730,7 +736,7 @@ class Rig:
                 on_way.append(f"{sender} → {receiver}: {said - heard}")
 
         # What a dead deliverer has to say is not waited for, only its work.
-        for sender in [*(n for n in self.daemons if n.startswith(("ingress", "outbox", "reconcile"))),
+        for sender in [*(n for n in self.names() if n.startswith(("ingress", "outbox", "reconcile"))),
                        *(d.name for d in self.deliverers if d.alive), "dlqd"]:
             ask(sender, "sequencer")
         open_count, = self.rows("sequencer", "SELECT count(*) AS n "

@@ -1,0 +1,181 @@
+"""P1, P2, P3, P5: a host with replicated stores is lost, stopped, or cut off, or the engine is, and the standby on another
+host goes on with all that was acknowledged."""
+
+import contextlib
+import json
+import pathlib
+import sys
+import time
+
+sys.path[:0] = [str(pathlib.Path(__file__).parent), str(pathlib.Path(__file__).parents[1] / "rig")]
+import checker
+import faults
+from cluster import Cluster
+from postgres import prepare, programs
+from rig import SLOW, RigTest, main, wait_for
+
+STORES = ["ingress", "sequencer", "dlqd"]
+ENGINE = ["db1", "db2", "db3"]
+TAKEOVER_S = 3 if SLOW == 1 else 8
+
+
+class Takeover(RigTest):
+    def begin(self, takeover_s=TAKEOVER_S, hosts="ab"):
+        """Host a has the active processes, all others are standbys that are ready, and host d has the deliverer."""
+        cluster = Cluster({**{host: STORES for host in hosts}, "d": ["deliverer-1"]},
+                          lambda rig: [rig.endpoint("crm", ordered="workspace")], engine=ENGINE, takeover_s=takeover_s)
+        self.addCleanup(self._end, cluster)
+        self.wounds = faults.Wounds(cluster)
+        self.supervisor = faults.Supervisor(self.wounds)
+        cluster.start_host("a")
+        for name in STORES:
+            wait_for(lambda n=name: cluster.active(n), 60, f"{name} to be active on a")
+        for host in hosts[1:]:
+            cluster.start_host(host)
+        for name in STORES:
+            wait_for(lambda n=name: cluster.is_whole(n), 60, f"the standbys of {name} to be ready")
+        return cluster
+
+    def supervised(self, fact, timeout=60, what=None):
+        """Waits for it, while processes that end are started again."""
+        def look():
+            self.supervisor.look()
+            return fact()
+        return wait_for(look, timeout, what)
+
+    def wait_active(self, cluster, host):
+        for name in STORES:
+            self.supervised(lambda n=name: (d := cluster.active(n)) and d.rig.name == host, what=f"{name} on {host}")
+
+    def accept(self, cluster, host, body=None):
+        """Posts it until the ingress of this host has accepted it, which makes one event; its `n`."""
+        body = body or cluster.plane_body()
+
+        def accepted():
+            with contextlib.suppress(OSError):
+                return cluster.post_to(host, body, timeout=5)[0] == 200
+        self.supervised(accepted, what=f"the ingress of {host} to accept an event")
+        return json.loads(body)["data"]["n"]
+
+    def judge(self, cluster, sent):
+        """Each of these was delivered as one event, in the order of their numbers, which have no gap; and nothing else."""
+        def delivered():
+            return list(cluster.receiver.delivered("/crm").values())
+        wait_for(lambda: {checker.event_number(r) for r in delivered()} >= set(sent), 60, what="deliveries")
+        cluster.settle()
+        self.assertEqual(sorted(checker.event_number(r) for r in delivered()), sorted(sent))
+        self.assertEqual([checker.number(r) for r in delivered()], list(range(1, len(sent) + 1)))
+
+    def test_a_host_that_is_wiped_after_a_2xx_loses_nothing(self):
+        """Nothing of the event had left the host, except to the engine's log."""
+        cluster = self.begin()
+        cluster["sequencer@a"].pause()
+        sent = [self.accept(cluster, "a") for _ in range(5)]
+        self.wounds.wipe("a")
+        self.wait_active(cluster, "b")
+        cluster.start("deliverer-1")
+        sent.append(self.accept(cluster, "b"))
+        self.judge(cluster, sent)
+        self.wounds.start_again(cluster.on("a"))
+        for name in STORES:
+            self.supervised(lambda n=name: cluster.is_whole(n) and cluster.copies_are_equal(n),
+                            what=f"{name} of the wiped host to follow")
+
+    def test_the_standby_takes_over_from_a_host_that_was_killed(self):
+        cluster = self.begin()
+        cluster.start("deliverer-1")
+        sent = [self.accept(cluster, "a") for _ in range(5)]
+        self.wounds.kill(cluster.on("a"))
+        killed = time.monotonic()
+        self.wait_active(cluster, "b")
+        took_s = time.monotonic() - killed
+        print(f"takeover after {took_s:.1f} s; takeover_after is {TAKEOVER_S} s", file=sys.stderr)
+        self.assertLess(took_s, 2 * TAKEOVER_S * SLOW)
+        sent.append(self.accept(cluster, "b"))
+        self.judge(cluster, sent)
+
+    def test_a_process_that_is_stopped_gives_its_store_away_at_once(self):
+        """No standby has waited for its silence: it would have written a claim after half of it."""
+        cluster = self.begin(takeover_s=60)
+        cluster.start("deliverer-1")
+        sent = [self.accept(cluster, "a") for _ in range(5)]
+        for name in STORES:
+            key, = self.wounds.stop_active(name)
+            self.assertEqual(cluster[key].wait_exit(), 0)
+        self.wait_active(cluster, "b")
+        self.assertEqual(cluster.engine.sql("SELECT process FROM grapnel.owner WHERE claim <> -1"), [])
+        self.assertEqual(set(cluster.takeovers().values()), {2})
+        sent.append(self.accept(cluster, "b"))
+        self.judge(cluster, sent)
+
+    def test_a_turn_that_the_engine_lacks_is_cut_off_when_its_host_comes_back(self):
+        """The event in it was never acknowledged. Its sender sends it again, and it is one event."""
+        cluster = self.begin()
+        cluster.start("deliverer-1")
+        sent = [self.accept(cluster, "a") for _ in range(5)]
+        cut = self.wounds.disturb(faults.ways_to(self.wounds, "a", "all", "both"), is_cut=True)
+        body = cluster.plane_body()
+        before = (cluster.hosts["a"].state_dir / "ingress.db-wal").read_bytes()
+        with contextlib.suppress(OSError):
+            self.assertNotEqual(cluster.post_to("a", body, timeout=1)[0], 200)
+        self.assertNotEqual((cluster.hosts["a"].state_dir / "ingress.db-wal").read_bytes(), before)
+        self.wounds.kill(cluster.on("a"))
+        self.wait_active(cluster, "b")
+        self.wounds.restore(cut)
+        sent.append(self.accept(cluster, "b"))
+        self.wounds.start_again(cluster.on("a"))
+        for name in STORES:
+            self.supervised(lambda n=name: cluster.is_whole(n) and cluster.copies_are_equal(n),
+                            what=f"{name} of host a to follow")
+        self.assertEqual(list(cluster.hosts["a"].state_dir.glob("*diverged*")), [])
+        sent.append(self.accept(cluster, "b", body))
+        self.judge(cluster, sent)
+
+    def test_while_the_engine_is_away_nothing_is_acknowledged_and_then_all_goes_on(self):
+        cluster = self.begin()
+        cluster.start("deliverer-1")
+        sent = [self.accept(cluster, "a") for _ in range(5)]
+        cluster.receiver.wait(count=5)
+        cluster.engine.lose()
+        bodies = [cluster.plane_body() for _ in range(5)]
+
+        def is_refused(body):
+            try:
+                status, said = cluster.post_to("a", body, timeout=TAKEOVER_S)
+            except OSError:
+                return False
+            self.assertEqual(status, 503, said)
+            return True
+        self.supervised(lambda: is_refused(bodies[0]), what="503 of ingress")
+        for body in bodies:
+            is_refused(body)
+        self.assertEqual(len(cluster.receiver.delivered("/crm")), 5)
+        cluster.engine.come_back()
+        cluster.engine.wait_whole()
+        sent += [self.accept(cluster, self.host_of_ingress(cluster), body) for body in bodies]
+        self.judge(cluster, sent)
+        self.assertEqual(self.supervisor.unasked, [])
+
+    def host_of_ingress(self, cluster):
+        return self.supervised(lambda: cluster.active("ingress"), what="an active ingress").rig.name
+
+    def test_of_two_standbys_one_takes_over(self):
+        cluster = self.begin(hosts="abc")
+        before = cluster.takeovers()
+        cluster.start("deliverer-1")
+        sent = [self.accept(cluster, "a") for _ in range(5)]
+        self.wounds.kill(cluster.on("a"))
+        for name in STORES:
+            self.supervised(lambda n=name: cluster.active(n), what=f"{name} to be taken over")
+        sent.append(self.accept(cluster, self.host_of_ingress(cluster)))
+        self.judge(cluster, sent)
+        for name in STORES:
+            self.assertEqual([d.is_active() for d in cluster.instances(name)].count(True), 1)
+            self.assertEqual([d.is_ready() for d in cluster.instances(name)].count(True), 1)
+        self.assertEqual(cluster.takeovers(), {name: count + 1 for name, count in before.items()})
+
+
+if __name__ == "__main__":
+    if programs():
+        prepare()
+    main(at_once=2)
