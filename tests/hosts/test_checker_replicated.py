@@ -45,7 +45,14 @@ class ReplicatedChecker(Checking):
         super().judge(cluster, load, wounds)
         for name in cluster.replicated:
             wait_for(lambda n=name: cluster.copies_are_equal(n), what=f"the copies of {name} to be equal")
-        print(f"takeovers: {cluster.takeovers()}", file=sys.stderr, flush=True)
+        lines = [line for name in cluster.replicated for d in cluster.instances(name) for line in d.log().splitlines()]
+        # A file is a beginning of the log, plus one turn at most, which is cut off. It is of no use only when the
+        # engine has forgotten the turns that follow it.
+        aside = [line for line in lines if "the database is not what the engine's log has" in line]
+        self.assertEqual([line for line in aside if "the log does not have turn" not in line], [])
+        restored = sum("restoring a snapshot" in line for line in lines)
+        print(f"takeovers: {cluster.takeovers()}; {restored} snapshots restored, {len(aside)} files set aside",
+              file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
