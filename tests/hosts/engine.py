@@ -96,9 +96,9 @@ class Engine:
         """Asks the primary."""
         return self.machines[self.primary].sql(text)
 
-    def database(self, seen_from):
-        """Without TLS, which the networks of tests do not need."""
-        addresses = ",".join(self.network.address(host, seen_from) for host in self.machines)
+    def database(self, seen_from, hosts=None):
+        """For a client there. Without TLS, which the networks of tests do not need. `hosts`: else all."""
+        addresses = ",".join(self.network.address(host, seen_from) for host in hosts or self.machines)
         return (f"host={addresses} port={PORT} dbname=postgres user=grapnel target_session_attrs=read-write "
                 "sslmode=disable gssencmode=disable")
 
