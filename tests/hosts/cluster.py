@@ -12,8 +12,6 @@ import subprocess
 import yaml
 from engine import PORT as ENGINE_PORT
 from engine import Engine
-from engine_rig import ZEROS
-from engine_rig import Engine as Calls
 from network import make_network
 from rig import PLANE_SECRET, SLOW, Daemon, Receiver, Rig, http_request, program, sign_plane, wait_for
 
@@ -158,8 +156,9 @@ class Cluster(Rig):
         self.network = make_network([*layout, *engine, WORLD], WORLD,
                                     {**open_ports(layout), **{host: [ENGINE_PORT] for host in engine}})
         try:
-            if self.replicated:
-                self.begin_replication(engine)
+            if engine:
+                self.replicate_key = base64.b64encode(os.urandom(32)).decode()
+                self.engine = Engine(self.network, engine)
             super().__init__(deliverers=0, ingress=False)
             self.hub = hosts_of(layout, "sequencer")[0]
             self.daemons = {}
@@ -174,18 +173,12 @@ class Cluster(Rig):
                     self.daemons[key_of(layout, name, host)] = self.hosts[host].add(name)
             self.run_dir, self.state_dir = self.hosts[self.hub].run_dir, self.hosts[self.hub].state_dir
             self.config_path = self.hosts[self.hub].config_path
+            if self.replicated:
+                done = self.cli_at(self.hub, "replicate", "begin", *self.replicated)
+                assert done.returncode == 0, done.stderr
         except BaseException:
             self.close_network()
             raise
-
-    def begin_replication(self, hosts):
-        self.replicate_key = base64.b64encode(os.urandom(32)).decode()
-        self.engine = Engine(self.network, hosts)
-        for name in self.replicated:
-            calls = Calls(self.engine.uri(), process=name)
-            said = calls.begin_history(n=0, chain=ZEROS, schema=0)
-            calls.close()
-            assert said["result"] == "DONE", said
 
     def make_receiver(self):
         return Receiver(self, address=self.network.address(WORLD), options=["--ends"])
@@ -269,6 +262,15 @@ class Cluster(Rig):
     def start_host(self, host):
         """All its processes; those of a replicated name are the active ones or standbys then."""
         self.start(*self.on(host))
+
+    def command_at(self, host, *words):
+        """`grapnel` on that host, as arguments of subprocess."""
+        return {"args": [program("grapnel"), *words, "-c", str(self.hosts[host].config_path)],
+                "env": {**os.environ, **self.hosts[host].env}, "preexec_fn": self.network.enter(host), "text": True}
+
+    def cli_at(self, host, *words):
+        """The finished process."""
+        return subprocess.run(**self.command_at(host, *words), capture_output=True, timeout=60 * SLOW)
 
     # clients
 

@@ -8,6 +8,7 @@ import collections
 import dataclasses
 import random
 import signal
+import subprocess
 import sys
 import time
 
@@ -49,6 +50,7 @@ class Wounds:
         self.space_was_short = set()
         self.engine_is_struck = False
         self.engine_heals = []
+        self.handovers = []  # commands
 
     # processes
 
@@ -91,6 +93,15 @@ class Wounds:
         end(daemon)
         return [key]
 
+    def hand_over(self, name, dice):
+        """To another host, if there is a standby that is ready; it may not be any more when it is asked."""
+        active = self.cluster.active(name)
+        ready = [d.rig.name for d in self.cluster.instances(name) if d.is_ready()]
+        if active and ready:
+            self.handovers.append(subprocess.Popen(
+                **self.cluster.command_at(active.rig.name, "handover", name, dice.choice(ready)),
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
     def cut_off_active(self, name, way):
         daemon = self.cluster.active(name)
         return self.disturb(ways_of(self, daemon.rig.name, way) if daemon else [], is_cut=True)
@@ -119,9 +130,10 @@ class Wounds:
         if was_struck:
             self.engine_heals.append(self.cluster.engine.later(work))
 
-    def engine_is_healed(self):
-        """Raises what a heal has raised."""
-        return all(heal.done() and not heal.result() for heal in self.engine_heals)
+    def is_over(self):
+        """Nothing that was begun goes on. Raises what a heal has raised."""
+        return all(heal.done() and not heal.result() for heal in self.engine_heals) and \
+            all(command.poll() is not None for command in self.handovers)
 
     # the network
 
@@ -294,6 +306,7 @@ FAULTS = {
                              (0, 8), 2),
     "stop the active": Fault(replicated, lambda w, t, _: w.stop_active(t), lambda w, _, keys: w.start_again(keys),
                              (0, 3), 2),
+    "handover": Fault(replicated, lambda w, t, dice: w.hand_over(t, dice), lambda w, _, __: None, (0, 0), 2),
     "cut off the active": Fault(replicated_with_ways, lambda w, t, _: w.cut_off_active(*t),
                                 lambda w, _, begun: w.restore(begun), (0.5, 12), 3),
     "wipe": Fault(hosts_with_replicas, lambda w, t, _: w.wipe(t),
@@ -381,7 +394,7 @@ def run(planned, wounds, supervisor, table=None, out=sys.stderr):
             healing.remove(due)
             table[due[1].name].heal(wounds, due[1].target, due[2])
         time.sleep(0.01)
-    while not wounds.engine_is_healed():
+    while not wounds.is_over():
         supervisor.look()
         time.sleep(0.01)
 

@@ -57,6 +57,16 @@ class Takeover(RigTest):
         self.supervised(accepted, what=f"the ingress of {host} to accept an event")
         return json.loads(body)["data"]["n"]
 
+    def hand_over(self, cluster, name, host, to):
+        """The active looks for standbys once in each `hold` when it has nothing else to do."""
+        def accepted():
+            done = cluster.cli_at(host, "handover", name, to)
+            if "no standby of it runs" in done.stderr:
+                return False
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout
+        print(self.supervised(accepted, what=f"handover of {name}").strip(), file=sys.stderr)
+
     def judge(self, cluster, sent):
         """Each of these was delivered as one event, in the order of their numbers, which have no gap; and nothing else."""
         def delivered():
@@ -96,7 +106,7 @@ class Takeover(RigTest):
 
     def test_a_process_that_is_stopped_gives_its_store_away_at_once(self):
         """No standby has waited for its silence: it would have written a claim after half of it."""
-        cluster = self.begin(takeover_s=60)
+        cluster = self.begin(takeover_s=30)
         cluster.start("deliverer-1")
         sent = [self.accept(cluster, "a") for _ in range(5)]
         for name in STORES:
@@ -107,6 +117,21 @@ class Takeover(RigTest):
         self.assertEqual(set(cluster.takeovers().values()), {2})
         sent.append(self.accept(cluster, "b"))
         self.judge(cluster, sent)
+
+    def test_a_handover_gives_the_stores_to_the_host_that_is_named(self):
+        cluster = self.begin(takeover_s=30, hosts="abc")
+        cluster.start("deliverer-1")
+        sent = [self.accept(cluster, "a") for _ in range(5)]
+        for name in STORES:
+            self.hand_over(cluster, name, "a", "c")
+        self.wait_active(cluster, "c")
+        self.assertEqual(cluster.engine.sql("SELECT process FROM grapnel.owner WHERE claim <> -1"), [])
+        sent.append(self.accept(cluster, "c"))
+        self.judge(cluster, sent)
+        for name in STORES:
+            self.supervised(lambda n=name: cluster.is_whole(n) and cluster.copies_are_equal(n),
+                            what=f"the former active {name} to follow")
+        self.assertEqual(self.supervisor.unasked, [])
 
     def test_a_turn_that_the_engine_lacks_is_cut_off_when_its_host_comes_back(self):
         """The event in it was never acknowledged. Its sender sends it again, and it is one event."""
