@@ -107,6 +107,28 @@ static const struct value grant_fields[] = {
     {0}};
 static const struct value grant_value = OBJECT("grant", grant_fields, "");
 
+static const char *const replica_roles[] = {"active", NULL};
+static const struct value replica_fields[] = {
+    TEXT("host", "the name of this host"),
+    CHOICE("role", replica_roles, "a standby does not respond"),
+    INTEGER("epoch", "how often a start has become the owner, since "
+                     "replication began"),
+    INTEGER("turn", "the last change of the database that the replication "
+                    "database has"),
+    BOOL("turn_open", "true: the next one waits to be there"),
+    INTEGER("may_send_ms", "for how long the process may respond and send "
+                           "without another acknowledgement; 0: it waits"),
+    INTEGER("append_us",
+            "how long the last change took to be there, in "
+            "microseconds; -1: there was none",
+            .min = -1),
+    TIME("failing_since",
+         "since when the replication database acknowledges "
+         "nothing; null: it does",
+         .flags = VALUE_NULL),
+    TEXT("error", "why it did not acknowledge the last time; else empty"),
+    {0}};
+
 const struct value status_reply[] = {
     PROCESS_FIELDS,
     TEXT("kind", "its program: `ingress`, `sequencer`, `deliverer`, `dlqd` or "
@@ -114,6 +136,8 @@ const struct value status_reply[] = {
     TIME("started_at", "when it started"),
     INTEGER("uptime_ms", "since then, by the wall clock", .min = INT64_MIN),
     OBJECT("store", store_fields, "its database"),
+    OBJECT("replication", replica_fields, "only with `replicate`",
+           .flags = VALUE_ABSENT),
     LIST("links", &link_value, "its durable links to other processes"),
     MAP("metrics", &metric_value,
         "the value of each metric ([METRICS.md](METRICS.md))"),

@@ -86,6 +86,9 @@ class Takeover(RigTest):
         cluster.start("deliverer-1")
         sent.append(self.accept(cluster, "b"))
         self.judge(cluster, sent)
+        for name in STORES:
+            status = cluster.ask(name, "status")["replication"]
+            self.assertEqual((status["host"], status["role"], status["epoch"]), ("b", "active", 2))
         self.wounds.start_again(cluster.on("a"))
         for name in STORES:
             self.supervised(lambda n=name: cluster.is_whole(n) and cluster.copies_are_equal(n),
