@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum {
@@ -603,6 +604,14 @@ static enum follower_result damaged(struct follower *f, int64_t *wait_ms,
     return FOLLOWER_GOES_ON;
 }
 
+static bool has_space(const char *db_path)
+{
+    struct statvfs v;
+
+    return statvfs(db_path, &v) != 0 ||
+           (int64_t)v.f_bavail * (int64_t)v.f_frsize >= FOLLOWER_FREE_BYTES;
+}
+
 /* What is missing to be ready; NULL: nothing. */
 static const char *missing(const struct follower *f,
                            char text[ENGINE_WHY_BYTES])
@@ -628,6 +637,8 @@ static const char *missing(const struct follower *f,
                  o->owner.schema, f->s.schema);
         return text;
     }
+    if (!has_space(f->db_path))
+        return "the disk is full: a takeover needs 16 MiB";
     return NULL;
 }
 

@@ -2,7 +2,8 @@
  * log, and takes over by the rules of ownership.h. SQLite does not have the file open meanwhile. Source: docs/decisions/0126.
  *
  * It is ready to take over at the end of the log, when each page is of one turn, the whole file was checked since the start of this process (SQLite's integrity check, read-only,
- * while nothing is applied), its row has the same turn as its position, and this program knows its schema.
+ * while nothing is applied), its row has the same turn as its position, this program knows its schema, and
+ * its disk has space.
  *
  * While it is behind, it reads and applies without a pause, FOLLOWER_READ_BYTES at a time. At the end of the log it reads each quarter of `hold` (takeover_after / 12; 1.25 s
  * with 15 s), which is also when it writes its node row. Reading is a durable write of the engine, so more of them would cost it more than they give: what
@@ -12,7 +13,11 @@
 
 #include "ownership.h"
 
-enum { FOLLOWER_READ_BYTES = 8 * 1024 * 1024 };
+enum {
+    FOLLOWER_READ_BYTES = 8 * 1024 * 1024,
+    /* A standby whose disk has less free is not ready: SQLite could not write its log, and the owner would end. */
+    FOLLOWER_FREE_BYTES = 16 * 1024 * 1024,
+};
 
 struct follower_settings {
     const char *db_path;

@@ -58,10 +58,10 @@ class Takeover(RigTest):
         return json.loads(body)["data"]["n"]
 
     def hand_over(self, cluster, name, host, to):
-        """The active looks for standbys once in each `hold` when it has nothing else to do."""
+        """The active looks at the standbys once in each `hold` when it has nothing else to do, so it may know an older state."""
         def accepted():
             done = cluster.cli_at(host, "handover", name, to)
-            if "no standby of it runs" in done.stderr:
+            if "no standby of it runs" in done.stderr or "is not ready" in done.stderr:
                 return False
             self.assertEqual(done.returncode, 0, done.stderr)
             return done.stdout
@@ -121,6 +121,18 @@ class Takeover(RigTest):
         sent.append(self.accept(cluster, "b"))
         self.judge(cluster, sent)
 
+    def test_a_process_that_is_killed_and_starts_again_does_not_wait(self):
+        """Its lock file shows that the former owner has ended."""
+        cluster = self.begin(takeover_s=30)
+        cluster.start("deliverer-1")
+        sent = [self.accept(cluster, "a") for _ in range(5)]
+        for name in STORES:
+            cluster[f"{name}@a"].kill()
+        self.wait_active(cluster, "a")
+        self.assertEqual(cluster.engine.sql("SELECT process FROM grapnel.owner WHERE claim <> -1"), [])
+        sent.append(self.accept(cluster, "a"))
+        self.judge(cluster, sent)
+
     def test_a_handover_gives_the_stores_to_the_host_that_is_named(self):
         cluster = self.begin(takeover_s=30, hosts="abc")
         cluster.start("deliverer-1")
@@ -158,6 +170,28 @@ class Takeover(RigTest):
         self.assertEqual(list(cluster.hosts["a"].state_dir.glob("*diverged*")), [])
         sent.append(self.accept(cluster, "b", body))
         self.judge(cluster, sent)
+
+    def test_a_standby_with_a_full_disk_leaves_the_stores_to_another_host(self):
+        """It could only take them over again and again, and keep them from a host that has space."""
+        cluster = self.begin()
+        if cluster.hosts["b"].why_no_disk:
+            self.skipTest(cluster.hosts["b"].why_no_disk)
+        cluster.start("deliverer-1")
+        sent = [self.accept(cluster, "a") for _ in range(5)]
+        self.wounds.fill("b")
+        self.wounds.kill(cluster.on("a"))
+        for name in STORES:
+            standby = cluster[f"{name}@b"]
+            self.supervised(lambda d=standby: d.said().rfind("not ready") > d.said().rfind("standby: ready") or d.exit_code,
+                            what=f"{name} of host b to notice it")
+        self.wounds.start_again(cluster.on("a"))
+        self.wait_active(cluster, "a")
+        sent.append(self.accept(cluster, "a"))
+        self.wounds.empty("b")
+        for name in STORES:
+            self.supervised(lambda n=name: cluster.is_whole(n), what=f"{name} of host b to follow")
+        self.judge(cluster, sent)
+        self.assertEqual(self.supervisor.unasked, [])
 
     def test_while_the_engine_is_away_nothing_is_acknowledged_and_then_all_goes_on(self):
         cluster = self.begin()
