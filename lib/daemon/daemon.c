@@ -911,6 +911,7 @@ int daemon_run(struct daemon *d)
 {
     log_info(NULL, "ready", LS("version", GRAPNEL_VERSION),
              LS("file", db_path(d->db)), LI("pid", getpid()));
+    replica_started(d->replica);
     manager_ready();
     loop_run(&d->loop);
     if (d->plan->close)

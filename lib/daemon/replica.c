@@ -34,6 +34,7 @@ enum {
 };
 
 struct replica {
+    int lock_fd;
     char *process, *db_path, *database;
     char host[HOST_NAME_SIZE];
     uint8_t key[SEAL_KEY_BYTES], me[HOLDER_BYTES];
@@ -117,19 +118,6 @@ static bool former_has_ended(const struct replica *r, int lock_fd,
         return false;
     put_line(r, lock_fd, stored.holder, line);
     return *line && strcmp(at + 1, line) == 0;
-}
-
-static void note_start(const struct replica *r, int lock_fd)
-{
-    char line[LINE_BYTES];
-
-    put_line(r, lock_fd, r->me, line);
-    if (lseek(lock_fd, 0, SEEK_END) < 0 ||
-        write(lock_fd, line, strlen(line)) != (ssize_t)strlen(line))
-        log_warn(NULL,
-                 "the lock could not be written, so after a crash this host "
-                 "waits as any standby does",
-                 LS("error", strerror(errno)));
 }
 
 /* ---- the engine ---- */
@@ -309,6 +297,7 @@ struct replica *replica_become_owner(const struct replica_start *s)
     struct engine_settings e;
     bool ended;
 
+    r->lock_fd = s->lock_fd;
     r->process = gr_strdup(s->name);
     r->db_path = gr_strdup(s->db_path);
     r->database = gr_strdup(s->settings->replicate.database);
@@ -320,7 +309,6 @@ struct replica *replica_become_owner(const struct replica_start *s)
     if (getrandom(r->me, sizeof r->me, 0) != sizeof r->me)
         die(EXIT_UNAVAILABLE, "getrandom: %s", strerror(errno));
     ended = former_has_ended(r, s->lock_fd, s->lock_text);
-    note_start(r, s->lock_fd);
     check_engine(r);
     e = engine_settings(r);
     r->engine = engine_postgres.open(&e);
@@ -339,6 +327,21 @@ struct replica *replica_become_owner(const struct replica_start *s)
 }
 
 /* ---- the owner ---- */
+
+void replica_started(const struct replica *r)
+{
+    char line[LINE_BYTES];
+
+    if (!r)
+        return;
+    put_line(r, r->lock_fd, r->me, line);
+    if (lseek(r->lock_fd, 0, SEEK_END) < 0 ||
+        write(r->lock_fd, line, strlen(line)) != (ssize_t)strlen(line))
+        log_warn(NULL,
+                 "the lock could not be written, so after a crash this host "
+                 "waits as any standby does",
+                 LS("error", strerror(errno)));
+}
 
 struct replicator *replica_replicator(struct replica *r)
 {

@@ -34,6 +34,9 @@ bool replica_wanted(const struct settings *settings, const char *name,
  * what it has acknowledged. While the engine cannot be reached it waits. The caller then calls db_open(), db_replicate() with replicator_turns(), and
  * the loop asks replica_replicator(). */
 struct replica *replica_become_owner(const struct replica_start *s);
+/* The start has succeeded: if this process is killed, the next start on this host takes over without waiting. A start that fails after its takeover does not
+ * call it, so it leaves the store to a host where the start succeeds. NULL is allowed. */
+void replica_started(const struct replica *r);
 struct replicator *replica_replicator(struct replica *r);
 const char *replica_host(const struct replica *r);
 
