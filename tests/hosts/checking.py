@@ -73,7 +73,8 @@ class Checking(RigTest):
         load.stop()
         self.judge(cluster, load, wounds)
         self.assertEqual(supervisor.unasked, [])
-        print(f"{dict(load.counts())}; {sum(supervisor.started.values())} starts; "
+        print(f"{dict(load.counts())}; {sum(supervisor.started.values())} starts, ended by themselves with "
+              f"{dict(supervisor.ended)}; "
               f"{time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
 
     def heal(self, cluster, supervisor, load):

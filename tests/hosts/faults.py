@@ -272,8 +272,9 @@ def replace_primary(engine):
 
 
 def skew(dice):
-    """Seconds to minutes, one way or the other."""
-    return dice.choice((-1, 1)) * 10 ** dice.uniform(0, 2.8)
+    """Seconds to a minute, one way or the other. A process that starts with a clock that is behind makes scheduled retries
+    when they are due by that clock, so the judge has to wait for longer."""
+    return dice.choice((-1, 1)) * 10 ** dice.uniform(0, 1.8)
 
 
 FAULTS = {
@@ -350,6 +351,7 @@ class Supervisor:
         self.wounds = wounds
         self.again = {}   # when to start it
         self.started = collections.Counter()
+        self.ended = collections.Counter()  # by themselves, by exit code
         self.unasked = []
 
     def look(self):
@@ -370,6 +372,7 @@ class Supervisor:
         """Without space a process may refuse to start (74). One that is not the owner of its replicated store any more
         ends (75)."""
         host = self.wounds.cluster.host_of(name)
+        self.ended[daemon.exit_code] += 1
         legal = [74] if host in self.wounds.space_was_short else []
         if daemon.name in self.wounds.cluster.replicated:
             legal.append(75)

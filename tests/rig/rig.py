@@ -739,10 +739,13 @@ class Rig:
         for sender in [*(n for n in self.names() if n.startswith(("ingress", "outbox", "reconcile"))),
                        *(d.name for d in self.deliverers if d.alive), "dlqd"]:
             ask(sender, "sequencer")
-        open_count, = self.rows("sequencer", "SELECT count(*) AS n "
+        open_count, = self.rows("sequencer", "SELECT count(*) AS n, min(event) AS event "
                                 "FROM deliveries WHERE status < 3")
         if open_count["n"]:
-            on_way.append(f"open deliveries: {open_count['n']}")
+            first = self.rows("sequencer", "SELECT e.id, p.name, d.status FROM deliveries d JOIN events e ON e.n = d.event "
+                              "JOIN endpoints p ON p.id = d.endpoint WHERE d.event = ? AND d.status < 3",
+                              open_count["event"])
+            on_way.append(f"open deliveries: {open_count['n']}, first {first}")
         ask("sequencer", "dlqd")
         return ", ".join(on_way)
 
