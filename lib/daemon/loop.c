@@ -136,7 +136,7 @@ static void wait_on(struct loop *l)
 
     if (!l->replicator)
         return;
-    if (waits_long(l))
+    if (l->refuse && waits_long(l))
         l->refuse(l->self);
     read_signals(l);
     since_ms = l->stop_ms > l->disk_ms ? l->stop_ms : l->disk_ms;

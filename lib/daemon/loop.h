@@ -54,7 +54,8 @@ struct loop {
      * arrives and that lasts 5 s more, the process ends without sending (69). */
     struct replicator *replicator;
 
-    /* After 1 s of such a wait, and then in each round of it: clients get an error instead of a reply that waits. The database is not used. */
+    /* After 1 s of such a wait, and then in each round of it: clients get an error instead of a reply that waits. The database is not used. May be
+     * NULL. */
     void (*refuse)(void *self);
 
     /* For the process to read. */
