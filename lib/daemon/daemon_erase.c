@@ -4,6 +4,7 @@
 #include "daemon.h"
 #include "db.h"
 #include "json_text.h"
+#include "replica.h"
 #include "wire.h"
 #include <stdlib.h>
 #include <string.h>
@@ -170,10 +171,22 @@ static void erase_rest(struct daemon *d, struct erase_step *s)
 
 /* ---- the command ---- */
 
+/* When the file has nothing of it any more, its copies in the engine end. Position: the turn after which the file has nothing; 0: it still has. */
+static void scrub(struct daemon *d, struct erase_step *s)
+{
+    if (!s->position) {
+        s->done = db_scrub(d->db);
+        if (!s->done || !d->replica)
+            return;
+        s->position = replica_turn(d->replica) + db_has_turn(d->db);
+    }
+    s->done = !d->replica || replica_forget(d->replica, s->position);
+}
+
 static void work(struct daemon *d, struct erase_step *s)
 {
     if (s->phase == ERASE_SCRUB) {
-        s->done = db_scrub(d->db);
+        scrub(d, s);
         return;
     }
     db_erasing(d->db);

@@ -419,6 +419,19 @@ void replica_waits_why(struct replica *r, int64_t since_ms, char why[200])
              *s.error ? ": " : "", s.error);
 }
 
+int64_t replica_turn(struct replica *r)
+{
+    struct replicator_state s;
+
+    replicator_state(r->replicator, &s);
+    return s.n;
+}
+
+bool replica_forget(struct replica *r, int64_t n)
+{
+    return replicator_forget(r->replicator, n);
+}
+
 json_t *replica_json(struct replica *r)
 {
     struct replicator_state s;

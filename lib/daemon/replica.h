@@ -52,6 +52,11 @@ bool replica_waits(struct replica *r);
 /* In words, with the last error of the engine; `since_ms`: mono_ms(), when the loop began to wait. */
 void replica_waits_why(struct replica *r, int64_t since_ms, char why[200]);
 
+/* The last turn in the engine's log. */
+int64_t replica_turn(struct replica *r);
+/* See snapshotter_forget(). */
+bool replica_forget(struct replica *r, int64_t n);
+
 /* For `status`. */
 json_t *replica_json(struct replica *r);
 

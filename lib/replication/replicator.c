@@ -587,6 +587,11 @@ void replicator_state(struct replicator *r, struct replicator_state *out)
                                           system_ms());
 }
 
+bool replicator_forget(struct replicator *r, int64_t n)
+{
+    return !r->snapshotter || snapshotter_forget(r->snapshotter, n);
+}
+
 void replicator_snapshots(struct replicator *r, struct snapshot_state *out)
 {
     *out = (struct snapshot_state){.n = -1};

@@ -15,6 +15,9 @@ enum {
     /* After a step, so many times what it took: a turn waits for a step at the engine's owner row. */
     PAUSE_TIMES = 2,
     PAUSE_MAX_MS = 1000,
+    FOLLOW_MS = 200, /* between two looks whether all hosts have read the log */
+    GONE_MS = 5 * 60 *
+              1000, /* a host that is silent for longer restores a snapshot */
     /* After a step without success; doubled each time. */
     RETRY_MS = 100,
     RETRY_MAX_MS = 15 * 1000,
@@ -47,6 +50,9 @@ struct snapshotter {
     bool begin; /* the write-ahead log was copied, at `begin_at` */
     struct position begin_at;
     struct snapshot_state state;
+    int64_t
+        forget_n; /* what is before a snapshot at this turn is to end; 0: nothing */
+    int64_t forgotten_n; /* everything before this snapshot has ended */
 };
 
 /* ---- waiting, and what others see ---- */
@@ -159,6 +165,8 @@ static bool is_due(const struct snapshotter *s, int64_t db_bytes)
 
     if (s->stop || !s->turns || s->in_log.n <= s->damaged_n)
         return false;
+    if (s->in_log.n >= s->forget_n && t->n < s->forget_n)
+        return true;
     return snapshot_due(has_one, turns, s->turn_bytes / s->turns, db_bytes);
 }
 
@@ -171,6 +179,74 @@ static void look(struct snapshotter *s)
     atomic_store(&s->wants_copy, s->state.due);
     wait_us(s, LOOK_MS * 1000);
     unlock(s);
+}
+
+/* ---- what an erasure ends ---- */
+
+/* The snapshot before which all is deleted; -1: none yet. */
+static int64_t forget_before(struct snapshotter *s)
+{
+    int64_t n;
+
+    lock(s);
+    n = s->forgotten_n < s->forget_n && s->state.n >= s->forget_n &&
+                s->state.n != s->damaged_n
+            ? s->state.n
+            : -1;
+    unlock(s);
+    return n;
+}
+
+/* A host that has not read the turns yet would have to restore the snapshot, and would keep its file aside. */
+static enum engine_result have_all_read(struct snapshotter *s, int64_t n,
+                                        bool *yes, char why[ENGINE_WHY_BYTES])
+{
+    const struct engine_node *nodes;
+    size_t count;
+    enum engine_result r = s->place.ops->nodes(s->place.engine, &nodes, &count,
+                                               why);
+
+    *yes = r == ENGINE_DONE;
+    for (size_t i = 0; r == ENGINE_DONE && i < count; i++)
+        if (nodes[i].n < n && nodes[i].seen_ms < GONE_MS)
+            *yes = false;
+    return r;
+}
+
+static void forget(struct snapshotter *s, int64_t n)
+{
+    char why[ENGINE_WHY_BYTES] = "";
+    bool all = false, more = true;
+    enum engine_result r = have_all_read(s, n, &all, why);
+
+    if (r == ENGINE_DONE && all)
+        r = s->place.ops->forget(s->place.engine, &s->mine, n, &more, why);
+    if (r != ENGINE_DONE) {
+        s->knows_newest = false; /* another start may own the store */
+        note_failure(s, *why ? why : "this start does not own the store");
+        return;
+    }
+    note_success(s);
+    lock(s);
+    if (all && !more)
+        s->forgotten_n = n;
+    else if (!all)
+        wait_us(s, FOLLOW_MS * 1000);
+    unlock(s);
+}
+
+bool snapshotter_forget(struct snapshotter *s, int64_t n)
+{
+    bool forgotten;
+
+    lock(s);
+    if (s->forget_n < n) {
+        s->forget_n = n;
+        wake(s);
+    }
+    forgotten = s->forgotten_n >= n;
+    unlock(s);
+    return forgotten;
 }
 
 /* ---- making one ---- */
@@ -305,6 +381,8 @@ static void *snapshotter_main(void *arg)
             begin(s);
         else if (!s->knows_newest)
             ask_for_newest(s);
+        else if (forget_before(s) >= 0)
+            forget(s, forget_before(s));
         else
             look(s);
     }

@@ -41,6 +41,10 @@ bool snapshotter_wants_copy(const struct snapshotter *s);
 /* Between two turns: the whole write-ahead log is in the file now. */
 void snapshotter_copied(struct snapshotter *s);
 
+/* Ends what the engine has of the turns up to n, for an erasure: makes a snapshot at n or later, waits until each host that follows has read up to it, and deletes all
+ * turns and snapshots before it. true: that is done; false: call it again later, at each start too. */
+bool snapshotter_forget(struct snapshotter *s, int64_t n);
+
 struct snapshot_state {
     int64_t n; /* of the newest one in the engine; -1: none, or not known yet */
     int64_t made_ms; /* when this start has made it, now_ms(); 0: it has not */

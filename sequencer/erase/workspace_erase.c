@@ -316,8 +316,12 @@ static int each_process(struct step *s, const char *phase, const char *kinds,
         json_object_set_new(s->at, "at", json_string(process));
         set_number(s, "position", 0);
     } else if (reply) {
-        set_number(s, "position",
-                   json_integer_value(json_object_get(reply, "position")));
+        int64_t position = json_integer_value(
+            json_object_get(reply, "position"));
+
+        if (position && position == number(s, "position"))
+            wait_ms = AGAIN_MS; /* it waits for something itself */
+        set_number(s, "position", position);
     }
     s->job->done += json_integer_value(json_object_get(reply, "changed"));
     json_decref(reply);

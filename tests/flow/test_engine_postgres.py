@@ -740,9 +740,10 @@ class Weak(EngineTest):
             return [(f["weak"], f["what"].split(":")[0]) for f in said["found"]]
         engine = self.cluster.engine(hold_ms=LONG)
         hidden = (False, "this role may not see whether a synchronous standby is connected")
+        self.assertEqual(found(engine), [])
+        self.primary.sql("REVOKE pg_read_all_stats FROM grapnel")
         self.assertEqual(found(engine), [hidden])
         self.primary.sql("GRANT pg_read_all_stats TO grapnel")
-        self.assertEqual(found(engine), [])
         standby, = self.cluster.standbys
         standby.kill()
         wait_for(lambda: found(engine) == [(False, "no synchronous standby is connected")])

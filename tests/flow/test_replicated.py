@@ -10,6 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from engine_rig import ZEROS, Cluster
+from erasure import Erasure
 from rig import SLOW, Rig, RigTest, http_request, main, wait_for
 
 STORES = "ingress", "sequencer", "dlqd"
@@ -52,7 +53,7 @@ class Host(Rig):
         shutil.rmtree(self.state_dir)
 
 
-class Replicated(RigTest):
+class Replicated(Erasure, RigTest):
     def pair(self, relayed=False, **options):
         engine = Cluster(standbys=1)
         self.addCleanup(engine.close)
@@ -114,6 +115,32 @@ class Replicated(RigTest):
             a.wait_status(event, timeout=60)
         self.assertEqual([a.trace(e)["sequence"] for e in events],
                          list(range(1, len(events) + 1)))
+
+    def test_an_erasure_ends_the_copies_in_the_engine(self):
+        """P1: an erased workspace is in no turn and no snapshot of the engine, and standbys that were there still follow."""
+        engine, a, b = self.pair()
+        a.start()
+        b.follow()
+        kept, gone = a.accept(a.plane_body("ws-1")), a.accept(a.plane_body("ws-2"))
+        for event in (kept, gone):
+            a.wait_status(event)
+        before = {s: int(engine.primary.sql(f"SELECT last FROM grapnel.owner WHERE process = '{s}'")[0])
+                  for s in STORES}
+        job, code = a.cli("workspaces", "erase", "ws-2")
+        self.assertEqual(code, 0)
+        self.ended(a, job)
+        for s in STORES:
+            oldest = engine.primary.sql(
+                "SELECT min(n) FROM (SELECT n FROM grapnel.log WHERE process = '{0}' UNION ALL "
+                "SELECT n FROM grapnel.snapshot WHERE process = '{0}') AS x".format(s))
+            self.assertGreaterEqual(int(oldest[0]), before[s], s)
+            self.assertFalse(list(b.state_dir.glob("*.diverged*")))
+        a.lose()
+        b.start("deliverer-b")
+        for name in STORES:
+            wait_for(b[name].up, 60, f"{name} of b to own its store")
+        self.assertEqual(b.trace(kept)["sequence"], 1)
+        self.assertEqual(b.rows("sequencer", "SELECT 1 FROM events WHERE workspace = 'ws-2'"), [])
 
     def test_a_stop_gives_the_stores_away(self):
         """P1: a standby does not wait for the silence of a process that was stopped, and the stopped host follows it afterwards."""
