@@ -157,7 +157,7 @@ class Cluster(Rig):
                                     {**open_ports(layout), **{host: [ENGINE_PORT] for host in engine}})
         try:
             if engine:
-                self.replicate_key = base64.b64encode(os.urandom(32)).decode()
+                self.secret = base64.b64encode(os.urandom(32)).decode()
                 self.engine = Engine(self.network, engine)
             super().__init__(deliverers=0, ingress=False)
             self.hub = hosts_of(layout, "sequencer")[0]
@@ -209,9 +209,11 @@ class Cluster(Rig):
             config["cluster"]["host"] = host
             config["replicate"] = {"database": self.engine.database(host), "key": "file:replicate.key",
                                    "takeover_after": f"{self.takeover_s}s"}
-            key = self.hosts[host].folder / "replicate.key"
-            key.write_text(self.replicate_key)
-            key.chmod(0o600)
+            config["audit"] = {"key": "file:audit.key"}
+            for name in ("replicate.key", "audit.key"):
+                key = self.hosts[host].folder / name
+                key.write_text(self.secret)
+                key.chmod(0o600)
         self.hosts[host].write_config(config)
 
     # processes
