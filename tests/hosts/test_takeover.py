@@ -2,6 +2,7 @@
 host goes on with all that was acknowledged."""
 
 import contextlib
+import http.client
 import json
 import pathlib
 import sys
@@ -12,7 +13,7 @@ import checker
 import faults
 from cluster import Cluster
 from postgres import prepare, programs
-from rig import SLOW, RigTest, main, wait_for
+from rig import SLOW, RigTest, main, sign_plane, wait_for
 
 STORES = ["ingress", "sequencer", "dlqd"]
 ENGINE = ["db1", "db2", "db3"]
@@ -220,6 +221,29 @@ class Takeover(RigTest):
 
     def host_of_ingress(self, cluster):
         return self.supervised(lambda: cluster.active("ingress"), what="an active ingress").rig.name
+
+    def test_an_active_that_wakes_after_a_takeover_acknowledges_nothing_and_follows(self):
+        """A request waits in its socket meanwhile. Its sender is not told 2xx, and sends it again to the other host."""
+        cluster = self.begin()
+        cluster.start("deliverer-1")
+        sent = [self.accept(cluster, "a") for _ in range(5)]
+        self.wounds.pause(cluster.on("a"))
+        body = cluster.plane_body()
+        waiting = http.client.HTTPConnection(*cluster.url_of_ingress("a"), timeout=60 * SLOW)
+        self.addCleanup(waiting.close)
+        waiting.request("POST", "/in/plane", body, sign_plane(body))
+        for name in STORES:
+            self.supervised(cluster[f"{name}@b"].is_active, what=f"{name} of host b to take over")
+        sent.append(self.accept(cluster, "b"))
+        self.wounds.resume(cluster.on("a"))
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            self.assertNotEqual(waiting.getresponse().status, 200)
+        for name in STORES:
+            self.supervised(lambda n=name: cluster.is_whole(n) and cluster[f"{n}@b"].is_active(),
+                            what=f"{name} of host a to follow")
+        sent.append(self.accept(cluster, "b", body))
+        self.judge(cluster, sent)
+        self.assertEqual(self.supervisor.ended, {75: len(STORES)})
 
     def test_of_two_standbys_one_takes_over(self):
         cluster = self.begin(hosts="abc")
