@@ -38,6 +38,8 @@ static const struct {
     {EXIT_USAGE, "the command line is wrong"},
     {EXIT_UNAVAILABLE, "a port is in use, or another instance runs"},
     {EXIT_STORAGE, "an error of its database or the disk"},
+    {EXIT_FENCED, "another host owns the replicated database: start it again, "
+                  "and it is a standby"},
     {EXIT_CONFIG, "the configuration has errors; all are printed"},
 };
 
