@@ -37,7 +37,9 @@
  *
  * Not here: snapshots and the deletion of old log rows, a new history, claims (they
  * prevent needless takeovers), a third node (after a kill both nodes are standbys, which
- * is a race of two), several stores, the link itself (link.pml).
+ * is a race of two), several stores, the link itself (link.pml), and the host that a
+ * release names: the others take over later than without it, and by the same rule as
+ * from a silent active, so each run with a name is also a run without one.
  *
  * `run` reads these; README.md has what the mutants show.
  *
