@@ -27,7 +27,8 @@ enum {
 #define SLACK_MS (10 * SECOND_MS)
 
 static const char own_reasons[] =
-    "stopping disk_* backlog_full store_slow bodies_full types_unknown";
+    "stopping disk_* replication_stalled backlog_full store_slow bodies_full "
+    "types_unknown";
 
 struct counter {
     double sum;       /* what the processes say in this look */

@@ -1407,10 +1407,10 @@ const struct command ctl_commands[] = {
         .max = -1,
         .summary = "end the replication of databases, which stay with this "
                    "host",
-        .help = "The process must be stopped here, and this host must have "
-                "the newest file, as after a\n`grapnel handover`. Standbys "
-                "on other hosts wait for a new beginning. Afterwards remove "
-                "`replicate`\nfrom the configuration, or begin again.",
+        .help = "Stop the standbys first, then the process on this host, which "
+                "must have the newest file:\na standby takes over what is "
+                "stopped. Afterwards remove `replicate` from the "
+                "configuration,\nor begin again.",
         .examples = "  grapnel replicate off ingress sequencer dlqd\n",
         .options = {{"--standbys-are-stopped", NULL,
                      "the replication database is lost: do not ask it. If a "

@@ -129,6 +129,9 @@ static const struct {
     {"health", WORDS_PROCESS},
     {"verify", WORDS_PROCESS},
     {"restore", WORDS_FOLDER},
+    {"replicate begin", WORDS_PROCESS},
+    {"replicate off", WORDS_PROCESS},
+    {"handover", WORDS_PROCESS},
 };
 
 bool complete_kind(const struct command *command, const char *option,

@@ -20,7 +20,7 @@ typedef enum {
 #define GR_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define COUNT_OF(a)     (sizeof(a) / sizeof((a)[0]))
 
-/* Exit codes, those of sysexits.h; README lists them for users. */
+/* Exit codes, those of sysexits.h; --help lists them for users. */
 enum {
     EXIT_USAGE = 64,
     EXIT_UNAVAILABLE = 69, /* port in use, state locked by another instance */
