@@ -1,6 +1,7 @@
 /* begin_command: `grapnel replicate begin`: begins the history of the stores of this host.
  *
  * First the file gets its position, then the engine its row. A crash between the two, or a reply that is lost, is repeated with the same position. */
+#include "apply.h"
 #include "first_history.h"
 #include "replicated.h"
 #include <stdio.h>
@@ -91,15 +92,19 @@ static int look(const struct replicated *r, const char *process,
     }
     s = replicated_find(all, count, process);
     *known = s != NULL;
-    if (s && !s->owner.epoch && !is_here(path))
+    if (s && !s->owner.epoch && !s->owner.at.n &&
+        position_is_empty(&s->owner.at) && !is_here(path))
         printf("%s: replication has begun already, with an empty database\n",
                process);
     else if (s && (!position_file_read(path, &stored) || !is_ours(s, &stored)))
         code = complain(
             EXIT_REFUSED,
             "%s is replicated already, and %s has it: to follow it on this "
-            "host, move %s away (if it is there) and start the process",
-            process, *s->owner.host ? s->owner.host : "another host", path);
+            "host, move %s away (if it is there) and start the process. A "
+            "history that was begun by mistake and never used is ended by "
+            "`grapnel replicate off %s`",
+            process, *s->owner.host ? s->owner.host : "another host", path,
+            process);
     else if (s)
         printf("%s: replication has begun already\n", process);
     engine_postgres.close(e);

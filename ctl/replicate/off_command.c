@@ -59,41 +59,85 @@ static int wait_for_silence(const struct replicated *r, struct engine *e,
     return 0;
 }
 
+/* Nobody has ever owned it. */
+static bool is_unused(const struct owner *o)
+{
+    return !o->epoch && !o->at.n && has_no_holder(o);
+}
+
+/* Whether this host may end the history that `owner` has. */
+static int may_end(const struct replicated *r, struct engine *look,
+                   const char *process, const char *path, struct owner *owner)
+{
+    struct content content;
+    char reason[200] = "";
+
+    if (content_read(path, &content, reason) != GR_OK)
+        return complain(EXIT_REFUSED, "%s: %s", path, reason);
+    if (!is_at_the_end(&content, owner))
+        return complain(EXIT_REFUSED,
+                        "%s is not the newest: the log of %s ends with turn "
+                        "%lld, and %s had it last. Run this command there",
+                        path, process, (long long)owner->at.n,
+                        *owner->host ? owner->host : "another host");
+    return has_no_holder(owner) ? 0 : wait_for_silence(r, look, process, owner);
+}
+
+/* What is left is of no use to anybody, but it is data. */
+static int clear(struct engine *e, const char *process)
+{
+    char why[ENGINE_WHY_BYTES] = "";
+    bool more = true;
+
+    while (more)
+        if (engine_postgres.clear(e, &more, why) != ENGINE_DONE)
+            return complain(EXIT_UNAVAILABLE,
+                            "%s: the replication database still has its log "
+                            "and snapshots%s%s: the tables may be dropped",
+                            process, *why ? ": " : "", why);
+    return 0;
+}
+
+/* `has_file`: this host has the file with its position; else only a history that nobody has used ends. *ended: the engine has no row of it any more. */
 static int end_in_engine(const struct replicated *r, const char *process,
-                         const char *path)
+                         const char *path, bool has_file, bool *ended)
 {
     struct engine *look = replicated_engine(r, ""),
                   *e = replicated_engine(r, process);
     const struct engine_store *s;
-    struct content content;
-    char why[ENGINE_WHY_BYTES] = "", reason[200] = "";
-    bool more = true;
+    char why[ENGINE_WHY_BYTES] = "";
+    struct owner owner;
     int code = read_owner(look, process, &s);
 
-    if (!code && s) {
-        struct owner owner = s->owner;
-
-        if (content_read(path, &content, reason) != GR_OK)
-            code = complain(EXIT_REFUSED, "%s: %s", path, reason);
-        else if (!is_at_the_end(&content, &owner))
-            code = complain(EXIT_REFUSED,
-                            "%s is not the newest: the log of %s ends with "
-                            "turn %lld, and %s had it last. Run this command "
-                            "there",
-                            path, process, (long long)owner.at.n,
-                            *owner.host ? owner.host : "another host");
-        else if (!has_no_holder(&owner) &&
-                 memcmp(owner.holder, content.stored.holder, HOLDER_BYTES) != 0)
-            code = wait_for_silence(r, look, process, &owner);
-        if (!code && engine_postgres.end_history(e, &owner, why) != ENGINE_DONE)
-            code = complain(EXIT_UNAVAILABLE,
-                            "%s: it is not known whether replication has "
-                            "ended%s%s: repeat this command",
-                            process, *why ? ": " : "", why);
+    *ended = false;
+    if (!code && !s)
+        code = complain(EXIT_REFUSED,
+                        "the replication of %s was ended already, by another "
+                        "host or by this command before it was interrupted. If "
+                        "this host is to keep the file, and no other has it, "
+                        "repeat this with --standbys-are-stopped. Else move %s "
+                        "away",
+                        process, path);
+    if (!code) {
+        owner = s->owner;
+        if (!is_unused(&owner))
+            code = has_file
+                       ? may_end(r, look, process, path, &owner)
+                       : complain(EXIT_REFUSED,
+                                  "%s is not replicated on this host: it has "
+                                  "no position beside it",
+                                  path);
     }
-    /* What is left is of no use to anybody; `begin` deletes it, too. */
-    while (!code && more && engine_postgres.clear(e, &more, why) == ENGINE_DONE)
-        ;
+    if (!code && engine_postgres.end_history(e, &owner, why) != ENGINE_DONE)
+        code = complain(
+            EXIT_UNAVAILABLE,
+            "%s: it is not known whether replication has ended%s%s: "
+            "repeat this command",
+            process, *why ? ": " : "", why);
+    if (!code) {
+        *ended = true;
+        code = clear(e, process);
+    }
     engine_postgres.close(look);
     engine_postgres.close(e);
     return code;
@@ -102,19 +146,29 @@ static int end_in_engine(const struct replicated *r, const char *process,
 static int off(const struct replicated *r, const char *process, bool alone)
 {
     char *path = replicated_path(r, process);
-    struct stored_position stored;
+    struct stored_position stored = {0};
+    bool ended = alone, has_file;
     int code = 0;
 
-    if (!replicated_lock(r, process))
-        code = EXIT_REFUSED;
-    else if (!position_file_read(path, &stored))
+    if (!replicated_lock(r, process)) {
+        free(path);
+        return EXIT_REFUSED;
+    }
+    has_file = position_file_read(path, &stored);
+    if (has_file && stored.at.n < stored.whole_from)
         code = complain(EXIT_REFUSED,
-                        "%s is not replicated on this host: it has no "
-                        "position beside it",
+                        "%s is not complete: it has turn %lld, and pages up to "
+                        "turn %lld",
+                        path, (long long)stored.at.n,
+                        (long long)stored.whole_from);
+    else if (alone && !has_file)
+        code = complain(EXIT_REFUSED,
+                        "%s is not replicated on this host: it has no position "
+                        "beside it",
                         path);
     else if (!alone)
-        code = end_in_engine(r, process, path);
-    if (!code) {
+        code = end_in_engine(r, process, path, has_file, &ended);
+    if (ended && (!code || code == EXIT_UNAVAILABLE)) {
         history_forget(path);
         printf("%s: not replicated any more; remove `replicate` from the "
                "configuration before it is started\n",

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *const kinds[] = {"ingress", "sequencer", "dlqd"};
@@ -91,9 +92,25 @@ bool replicated_name(const char *name)
 
 bool replicated_lock(const struct replicated *r, const char *process)
 {
-    char *path = gr_printf("%s/%s.lock", r->state_dir, process), pid[24] = "";
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    bool good = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    char *path, pid[24] = "";
+    struct stat st;
+    bool good;
+    int fd;
+
+    if (stat(r->state_dir, &st) != 0) {
+        complain(EXIT_STORAGE, "%s: %s", r->state_dir, strerror(errno));
+        return false;
+    }
+    if (st.st_uid != geteuid()) {
+        complain(EXIT_REFUSED,
+                 "%s belongs to another user: run this command as the user "
+                 "that runs the processes, else they cannot read its files",
+                 r->state_dir);
+        return false;
+    }
+    path = gr_printf("%s/%s.lock", r->state_dir, process);
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    good = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
 
     if (fd < 0) {
         complain(EXIT_STORAGE, "%s: %s", path, strerror(errno));

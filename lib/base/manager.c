@@ -161,7 +161,8 @@ void manager_starting(const char *status)
 
     if (m.fd < 0)
         return;
-    snprintf(text, sizeof text, "STATUS=%s", status);
+    /* A standby was ready before it opens its database, so the watchdog runs. */
+    snprintf(text, sizeof text, "WATCHDOG=1\nSTATUS=%s", status);
     notify_extended(text, MANAGER_EXTEND_MS);
 }
 

@@ -641,11 +641,13 @@ static void undo(void *self)
     struct daemon *d = self;
 
     d->loop.done = false;
-    if (d->loop.stopping && ++d->full_turns > STOP_FULL_TURNS)
+    if (d->loop.stopping && ++d->full_turns > STOP_FULL_TURNS) {
+        replica_release(d->replica, d->heir); /* no turn is open */
         die(EXIT_STORAGE,
             "%s: the disk is full, so the last changes could not be stored "
             "before the stop; the process repeats them after the next start",
             db_path(d->db));
+    }
     links_undo(d->links);
     metrics_undo(d->metrics);
     retention_undo(&d->retention);

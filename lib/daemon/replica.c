@@ -66,7 +66,9 @@ bool replica_wanted(const struct settings *settings, const char *name,
     if (!settings->replicate.database && has_position)
         die(EXIT_CONFIG,
             "%s is replicated, and the configuration has no `replicate`: set "
-            "it again, or end the replication with `grapnel replicate off %s`",
+            "it again, or end the replication on the host that is to keep the "
+            "file (`grapnel replicate off %s`), and move this file away on the "
+            "others",
             db_path, name);
     /* A file without a position was never replicated, or was put here: a backup, a copy. */
     if (settings->replicate.database && !has_position && has_file)
@@ -136,7 +138,7 @@ static void found(void *self, bool weak, const char *what, const char *fix)
     struct replica *r = self;
 
     if (weak && !r->accept_weak)
-        die(EXIT_CONFIG,
+        die(EXIT_UNAVAILABLE,
             "replicate.database can lose what it has acknowledged: %s. To "
             "correct it: %s. Or set accept_weak_durability, and lose it then",
             what, *fix ? fix : "see its documentation");
@@ -254,10 +256,18 @@ static bool take_signals(const struct replica_start *s)
 
 _Noreturn static void stop(struct replica *r)
 {
+    const struct ownership *o;
+    char why[ENGINE_WHY_BYTES];
+
     log_info(NULL, "stopping");
     manager_stopping(0);
     follower_stop(r->follower);
     end_following(r);
+    o = follower_ownership(r->follower);
+    /* It has just taken the store over. If this does not succeed, a standby waits for the silence. */
+    if (o->role == ROLE_ACTIVE)
+        engine_postgres.release(r->engine, &o->mine, &o->at, o->owner.beat, "",
+                                why);
     follower_close(r->follower);
     engine_postgres.close(r->engine);
     log_info(NULL, "stopped");
@@ -335,7 +345,7 @@ void replica_started(const struct replica *r)
     if (!r)
         return;
     put_line(r, r->lock_fd, r->me, line);
-    if (lseek(r->lock_fd, 0, SEEK_END) < 0 ||
+    if (!*line || lseek(r->lock_fd, 0, SEEK_END) < 0 ||
         write(r->lock_fd, line, strlen(line)) != (ssize_t)strlen(line))
         log_warn(NULL,
                  "the lock could not be written, so after a crash this host "

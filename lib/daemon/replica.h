@@ -30,8 +30,8 @@ struct replica_start {
 bool replica_wanted(const struct settings *settings, const char *name,
                     const char *db_path);
 
-/* Returns when this process owns the store. Exits with 0 at SIGTERM, with 74 if the log contradicts the file, with 78 if a setting of the engine can lose
- * what it has acknowledged. While the engine cannot be reached it waits. The caller then calls db_open(), db_replicate() with replicator_turns(), and
+/* Returns when this process owns the store. Exits with 0 at SIGTERM, with 74 if the log contradicts the file, with 69 if a setting of the engine can lose
+ * what it has acknowledged: a supervisor tries again. While the engine cannot be reached it waits. The caller then calls db_open(), db_replicate() with replicator_turns(), and
  * the loop asks replica_replicator(). */
 struct replica *replica_become_owner(const struct replica_start *s);
 /* The start has succeeded: if this process is killed, the next start on this host takes over without waiting. A start that fails after its takeover does not

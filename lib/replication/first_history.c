@@ -24,9 +24,18 @@ static int on_number(void *out, int n, char **values, char **names)
     return 0;
 }
 
+static int on_check(void *damaged, int n, char **values, char **names)
+{
+    (void)n;
+    (void)names;
+    *(bool *)damaged = !values[0] || strcmp(values[0], "ok") != 0;
+    return 0;
+}
+
 /* SQLite takes the write-ahead log into the file when the last connection closes it. */
 static gr_rc settle(const char *db_path, int *schema, char why[200])
 {
+    bool damaged = true;
     int busy = 1;
     sqlite3 *h;
 
@@ -34,6 +43,8 @@ static gr_rc settle(const char *db_path, int *schema, char why[200])
             SQLITE_OK ||
         sqlite3_exec(h, "PRAGMA synchronous = FULL", NULL, NULL, NULL) !=
             SQLITE_OK ||
+        sqlite3_exec(h, "PRAGMA integrity_check(1)", on_check, &damaged,
+                     NULL) != SQLITE_OK ||
         sqlite3_exec(h, "PRAGMA user_version", on_number, schema, NULL) !=
             SQLITE_OK ||
         sqlite3_exec(h, "PRAGMA journal_mode = WAL", NULL, NULL, NULL) !=
@@ -43,8 +54,12 @@ static gr_rc settle(const char *db_path, int *schema, char why[200])
         sqlite3_exec(h, "PRAGMA wal_checkpoint(TRUNCATE)", on_number, &busy,
                      NULL) != SQLITE_OK)
         return refuse(h, why);
-    if (busy) {
-        snprintf(why, 200, "another program has it open: close it");
+    if (busy || damaged) {
+        snprintf(why, 200, "%s",
+                 damaged
+                     ? "the file is damaged (PRAGMA integrity_check): restore "
+                       "a backup, or follow another host"
+                     : "another program has it open: close it");
         sqlite3_close(h);
         return GR_REFUSE;
     }
@@ -68,7 +83,7 @@ gr_rc history_prepare(const char *db_path, struct stored_position *out,
     *schema = 0;
     if (has_file && settle(db_path, schema, why) != GR_OK)
         return GR_REFUSE;
-    if (has_position && out->at.n == 0)
+    if (has_position && out->at.n == 0 && !out->active)
         return GR_OK;
     *out = (struct stored_position){0};
     draw(out->at.history, sizeof out->at.history);

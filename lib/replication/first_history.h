@@ -6,7 +6,7 @@
 #include "position_file.h"
 
 /* Gives the file a position that begins a history (turn 0): all of it is copied out of its write-ahead log, and the row of a former history is removed. Without a file
- * any host can begin with an empty one (position_is_empty()). A position that is there already, at turn 0, stays, so that a repetition after a
+ * any host can begin with an empty one (position_is_empty()). A position that is there already, at turn 0 and used by no active, stays, so that a repetition after a
  * crash begins the same history. *schema: of the database; 0: there is no file. GR_REFUSE: `why` says what is wrong with the file, and there is no new position. */
 GR_MUST_CHECK gr_rc history_prepare(const char *db_path,
                                     struct stored_position *out, int *schema,

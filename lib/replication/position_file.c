@@ -102,6 +102,8 @@ bool position_file_read(const char *db_path, struct stored_position *out)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     bool found = false;
 
+    if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
+        die(EXIT_STORAGE, "%s: %s", path, strerror(errno));
     free(path);
     if (fd >= 0) {
         found = newest(fd, out) > 0;

@@ -21,7 +21,7 @@ struct stored_position {
     int64_t whole_from;
 };
 
-/* false: there is none, or it is damaged. */
+/* false: there is none, or it is damaged. One that cannot be read ends the process (74). */
 bool position_file_read(const char *db_path, struct stored_position *out);
 /* Syncs the file, and its folder if the file is new. GR_AGAIN: the disk is full, and the old one is still there. Other errors end the process (74). */
 GR_MUST_CHECK gr_rc position_file_write(const char *db_path,

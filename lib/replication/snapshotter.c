@@ -15,7 +15,6 @@ enum {
     /* After a step, so many times what it took: a turn waits for a step at the engine's owner row. */
     PAUSE_TIMES = 2,
     PAUSE_MAX_MS = 1000,
-    FOLLOW_MS = 200, /* between two looks whether all hosts have read the log */
     GONE_MS = 5 * 60 *
               1000, /* a host that is silent for longer restores a snapshot */
     /* After a step without success; doubled each time. */
@@ -37,7 +36,9 @@ struct snapshotter {
     struct position made_at;      /* the maker's */
     int64_t began_ms;             /* mono; when the maker began */
     bool knows_newest;
-    int64_t damaged_n; /* a snapshot at this turn is not good; 0: none */
+    int64_t
+        forget_since_ms; /* mono; when forget() began to wait; 0: it does not */
+    int64_t damaged_n;   /* a snapshot at this turn is not good; 0: none */
     int64_t retry_ms;
 
     pthread_t thread;
@@ -197,7 +198,8 @@ static int64_t forget_before(struct snapshotter *s)
     return n;
 }
 
-/* A host that has not read the turns yet would have to restore the snapshot, and would keep its file aside. */
+/* A host that has not read the turns yet would have to restore the snapshot, and would keep its file aside. One that does not come forward is not waited for
+ * for longer than GONE_MS; `why` names it. */
 static enum engine_result have_all_read(struct snapshotter *s, int64_t n,
                                         bool *yes, char why[ENGINE_WHY_BYTES])
 {
@@ -207,9 +209,15 @@ static enum engine_result have_all_read(struct snapshotter *s, int64_t n,
                                                why);
 
     *yes = r == ENGINE_DONE;
+    if (mono_ms() - s->forget_since_ms >= GONE_MS)
+        return r;
     for (size_t i = 0; r == ENGINE_DONE && i < count; i++)
-        if (nodes[i].n < n && nodes[i].seen_ms < GONE_MS)
+        if (nodes[i].n < n && nodes[i].seen_ms < GONE_MS) {
+            snprintf(why, ENGINE_WHY_BYTES,
+                     "an erasure waits until %s has read turn %lld",
+                     nodes[i].host, (long long)n);
             *yes = false;
+        }
     return r;
 }
 
@@ -217,8 +225,11 @@ static void forget(struct snapshotter *s, int64_t n)
 {
     char why[ENGINE_WHY_BYTES] = "";
     bool all = false, more = true;
-    enum engine_result r = have_all_read(s, n, &all, why);
+    enum engine_result r;
 
+    if (!s->forget_since_ms)
+        s->forget_since_ms = mono_ms();
+    r = have_all_read(s, n, &all, why);
     if (r == ENGINE_DONE && all)
         r = s->place.ops->forget(s->place.engine, &s->mine, n, &more, why);
     if (r != ENGINE_DONE) {
@@ -227,12 +238,17 @@ static void forget(struct snapshotter *s, int64_t n)
         return;
     }
     note_success(s);
-    lock(s);
-    if (all && !more)
+    if (!all) {
+        lock(s);
+        snprintf(s->state.error, sizeof s->state.error, "%s", why);
+        unlock(s);
+        look(s); /* a host that cannot follow may need another snapshot */
+    } else if (!more) {
+        s->forget_since_ms = 0;
+        lock(s);
         s->forgotten_n = n;
-    else if (!all)
-        wait_us(s, FOLLOW_MS * 1000);
-    unlock(s);
+        unlock(s);
+    }
 }
 
 bool snapshotter_forget(struct snapshotter *s, int64_t n)

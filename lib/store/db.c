@@ -894,6 +894,13 @@ bool db_dirty(const struct db *db)
            sqlite3_total_changes(db->h) != db->changes_at_begin;
 }
 
+/* A file that begins a history may be a restored copy; one with turns is what its log says. */
+static bool has_turns(struct db *db)
+{
+    return number_of(db, "SELECT count(*) FROM sqlite_schema WHERE "
+                         "name = 'replicated'") > 0;
+}
+
 void db_replicate(struct db *db, const struct db_replication *r)
 {
     assert(!db->replicated.reader && !db->in_txn);
@@ -901,7 +908,8 @@ void db_replicate(struct db *db, const struct db_replication *r)
     db->replicated.reader = held_reader_open(db->path);
     db->replicated.opening = true;
     sqlite3_db_config(db->h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)NULL);
-    db_origin_is_replicated(db->origin);
+    if (has_turns(db))
+        db_origin_is_replicated(db->origin);
 }
 
 bool db_has_turn(const struct db *db)

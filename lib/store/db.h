@@ -116,7 +116,7 @@ struct db_replication {
 /* Call it once, right after db_open(); *r is copied. From the first db_commit_begin() or db_commit_write() on, each transaction that changes rows is a
  * turn, and has its number in the one row of the table `replicated`. The first turn also has what was written since db_open(). A turn
  * is copied from the write-ahead log into the file when `committed` has returned, and db_close() copies nothing. So a crash leaves a file that is like
- * the replicas, and at most one turn more in its write-ahead log. The file counts as this process's own (db_copied_ms()). */
+ * the replicas, and at most one turn more in its write-ahead log. A file that has turns already counts as this process's own (db_copied_ms()). */
 void db_replicate(struct db *db, const struct db_replication *r);
 /* Whether the open transaction will be a turn. Its commit waits for `committed`: use db_commit_begin() or db_commit_write(). */
 bool db_has_turn(const struct db *db);

@@ -131,7 +131,10 @@ class Commands(RigTest):
         self.refused(a, 1, "is replicated: end that first", "restore", str(a.state_dir))
         b.stop()
         self.run_ok(b, "replicate", "off", *STORES)
-        self.refused(b, 1, "is not replicated on this host", "replicate", "off", "sequencer")
+        self.refused(b, 1, "was ended already", "replicate", "off", "sequencer")
+        self.refused(a, 1, "was ended already", "replicate", "off", "sequencer")
+        self.refused(b, 1, "is not replicated on this host", "replicate", "off", "sequencer",
+                     "--standbys-are-stopped")
         self.assertEqual(self.status(b, 1), {})
         del b.config["replicate"]
         b.write_config()
@@ -140,6 +143,46 @@ class Commands(RigTest):
         b.wait_status(last)
         self.assertEqual([b.trace(e)["sequence"] for e in [*events, event, last]],
                          [1, 2, 3, 4, 5])
+
+    def test_a_history_that_was_begun_by_mistake_ends_unused(self):
+        """P1: an empty beginning on the wrong host does not keep the host with the data from beginning."""
+        a, b = self.hosts()
+        replicate = a.config.pop("replicate")
+        a.write_config()
+        a.start()
+        a.wait_status(a.accept())
+        a.stop()
+        a.config["replicate"] = replicate
+        a.write_config()
+        b.state_dir.mkdir()
+        self.run_ok(b, "replicate", "begin")
+        self.refused(a, 1, "ended by `grapnel replicate off sequencer`", "replicate", "begin", "sequencer")
+        self.run_ok(a, "replicate", "off", *STORES)
+        self.run_ok(a, "replicate", "begin")
+        a.start()
+        self.assertEqual(a.trace(a.accept())["sequence"], 2)
+
+    def test_a_restored_backup_begins_a_new_series(self):
+        """P4: replication that begins with a restored copy treats it as one: numbers that receivers may have seen are of another series."""
+        a, b = self.hosts()
+        replicate = a.config.pop("replicate")
+        a.write_config()
+        a.start()
+        first = a.accept()
+        a.wait_status(first)
+        backup = a.folder / "backup"
+        self.run_ok(a, "backup", str(backup))
+        a.wait_status(a.accept())
+        a.stop()
+        self.assertEqual(a.cli_text("restore", str(backup)).returncode, 0)
+        a.config["replicate"] = replicate
+        a.write_config()
+        self.run_ok(a, "replicate", "begin")
+        a.start()
+        self.assertIn("this database is a restored copy", a["sequencer"].log())
+        event = a.accept()
+        series = {r.headers["grapnel-series"] for e in (first, event) for r in a.receiver.wait(e, timeout=60)}
+        self.assertEqual(len(series), 2)
 
     def test_a_lost_engine_does_not_hold_the_file(self):
         """P1: with the engine gone for good, the operator says so, and the host goes on alone."""
@@ -164,7 +207,7 @@ class Commands(RigTest):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("synchronous_standby_names is empty", done.stderr)
         a["sequencer"].start(wait=False)
-        self.assertEqual(a["sequencer"].wait_exit(), 78)
+        self.assertEqual(a["sequencer"].wait_exit(), 69)
         self.assertIn("accept_weak_durability", a["sequencer"].log())
         a.config["replicate"]["accept_weak_durability"] = True
         a.write_config()

@@ -168,6 +168,12 @@ static inline struct applied *host_start(struct host *host, const char *path)
         return a;
     }
     m = host_match(host, &c, why);
+    if (m == CONTENT_TOO_OLD) { /* two snapshots were made meanwhile */
+        set_aside(path, why);
+        a = host_restore(host, path);
+        must(a);
+        return a;
+    }
     if (m != CONTENT_IS_LAST && m != CONTENT_IS_BEFORE)
         fprintf(stderr, "%s\n", why);
     must(m == CONTENT_IS_LAST || m == CONTENT_IS_BEFORE);
