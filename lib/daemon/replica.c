@@ -298,12 +298,12 @@ static void wait_for_ownership(struct replica *r, const struct replica_start *s)
 struct replica *replica_become_owner(const struct replica_start *s)
 {
     struct replica *r = gr_alloc(sizeof *r);
-    const struct replicator_settings active = {.ops = &engine_postgres,
-                                               .process = s->name,
-                                               .db_path = s->db_path,
-                                               .key = r->key,
-                                               .stuck_ms = REPLICATOR_STUCK_MS};
-    struct replicator_settings with = active;
+    struct replicator_settings with = {.ops = &engine_postgres,
+                                       .process = s->name,
+                                       .db_path = s->db_path,
+                                       .key = r->key,
+                                       .schema = s->schema,
+                                       .stuck_ms = REPLICATOR_STUCK_MS};
     struct engine_settings e;
     bool ended;
 
@@ -326,7 +326,6 @@ struct replica *replica_become_owner(const struct replica_start *s)
     begin_following(r, s, ended);
     wait_for_ownership(r, s);
     with.engine = r->engine;
-    with.schema = s->schema;
     with.snapshots = engine_postgres.open(&e);
     with.ownership = follower_ownership(r->follower);
     r->replicator = replicator_open(&with);

@@ -14,6 +14,7 @@
 enum {
     KEEP_BYTES = 1024 * 1024, /* of the buffer for a turn, between two turns */
     STUCK_LOOK_MS = 1000,
+    NODES_MS = 500, /* between two readings of the other hosts, at most */
     SLICE_AGAIN_MS = 500,
 };
 
@@ -281,7 +282,9 @@ static void read_nodes(struct replicator *r)
         log_warn(NULL, "the standbys' rows could not be read from the engine",
                  LS("error", why));
     r->nodes_failed = failed;
-    r->nodes_due_ms = mono_ms() + r->permission.hold_ms / 2;
+    r->nodes_due_ms = mono_ms() + (r->permission.hold_ms / 2 < NODES_MS
+                                       ? r->permission.hold_ms / 2
+                                       : NODES_MS);
     if (failed)
         return;
     free(r->nodes);

@@ -66,7 +66,7 @@ struct replicator_state {
     char error[ENGINE_WHY_BYTES];
     bool stuck; /* the loop's turn lasts too long, so it does not beat */
     /* Other hosts that follow: those that wrote their row within REPLICATOR_KNOWN_TAKEOVERS x takeover_after, of them those that may take over, and how many turns the
-     * last of them lacks. They are read about twice in each hold, while the engine acknowledges and no turn is open. */
+     * last of them lacks. They are read each half second, or twice in each hold, while the engine acknowledges and no turn is open. */
     int standbys, ready;
     int64_t behind;
 };
