@@ -140,7 +140,7 @@ class ALife(ManagerTest):
                    + ":verify_asan_link_order=0")
         self.assertEqual(manager.wait("EXTEND_TIMEOUT_USEC")[0],
                          {"EXTEND_TIMEOUT_USEC": "60000000",
-                          "STATUS": "opening the database"})
+                          "WATCHDOG": "1", "STATUS": "opening the database"})
         self.assertNotIn("READY", manager.keys())
         hold.unlink()
         manager.wait("READY=1")
