@@ -268,7 +268,7 @@ const struct command_spec command_handover = {
     .args = handover_args,
     .reply = OBJECT("reply", handover_reply, ""),
     .role = ROLE_OPERATOR,
-    .flags = COMMAND_ACTS | COMMAND_LOCAL,
+    .flags = COMMAND_ACTS | COMMAND_MEMORY | COMMAND_LOCAL,
 };
 
 const struct command_spec command_backup = {

@@ -121,6 +121,9 @@ class Commands(RigTest):
         """P1: replication ends only where the newest file is, and the pipeline goes on without it."""
         a, b, events = self.begun()
         self.refused(a, 1, "is running", "replicate", "off", "sequencer")
+        b.kill("sequencer")
+        self.refused(b, 1, "is active on a", "replicate", "off", "sequencer")
+        b.follow("sequencer")
         a.stop()
         for name in STORES:
             wait_for(b[name].up, 60, f"{name} of b to own its store")
