@@ -123,9 +123,12 @@ class Hosts(HostsTest):
                  what="the other host's deliverer to be there")
         rig.start("deliverer-1")
         wait_for(lambda: "granted" in rig["sequencer"].log(), what="a grant")
-        self.assertEqual(rig.rows("sequencer", "SELECT owner FROM endpoints "
-                                  "WHERE name = 'queue'"),
-                         [{"owner": "deliverer-1"}])
+        # The log line is written in the turn, the row is there once the turn is committed.
+        owner = wait_for(
+            lambda: rig.rows("sequencer", "SELECT owner FROM endpoints "
+                             "WHERE name = 'queue' AND owner <> ''"),
+            what="the grant to be committed")
+        self.assertEqual(owner, [{"owner": "deliverer-1"}])
 
     # keys
 
