@@ -2,6 +2,7 @@
  * tracks. */
 #include "measurements.h"
 #include "glob.h"
+#include "permission.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,16 +122,31 @@ static void report_rates(struct measure_request *q, enum measurement_track good,
         }
 }
 
-static void report_latency(struct measure_request *q)
+/* A quantile of a histogram in seconds, divided by `unit_s`. */
+static void report_quantile(struct measure_request *q,
+                            enum measurement_track track, double quantile,
+                            double unit_s)
 {
     struct histogram h;
     bool enough;
 
-    tracks_histogram(q->tracks, TRACK_END_TO_END, "", q->rule->window_ms,
-                     q->now, &h);
+    tracks_histogram(q->tracks, track, "", q->rule->window_ms, q->now, &h);
     enough = h.total >= (double)q->rule->at_least;
-    report(q, "", enough ? histogram_quantile(&h, 0.95) : 0,
+    report(q, "", enough ? histogram_quantile(&h, quantile) / unit_s : 0,
            enough || watched_long(q));
+}
+
+static void report_append(struct measure_request *q)
+{
+    int64_t hold_ms = hold_of_ms(q->s->replicate.takeover_after_ms);
+
+    report_quantile(q, TRACK_APPEND, 0.99, (double)hold_ms / 1000);
+}
+
+static void report_waits(struct measure_request *q)
+{
+    for (struct publisher *t = collector_publishers(q->g); t; t = t->next)
+        report(q, t->name, (double)collector_waits_ms(t, q->now) / 1000, true);
 }
 
 static void report_duplicates(struct measure_request *q)
@@ -184,6 +200,12 @@ static void report_source_silence(struct measure_request *q)
         report_silence_of(q, q->s->producers[i].name, ingress_up);
 }
 
+/* One that waits for the replication database says so, and nothing else. */
+static int64_t silent_ms(const struct publisher *t, int64_t now_ms)
+{
+    return collector_waits_ms(t, now_ms) ? 0 : now_ms - t->heard_ms;
+}
+
 static void report_process_silence(struct measure_request *q)
 {
     static const char *const needed[] = {"ingress", "sequencer", "deliverer",
@@ -192,7 +214,7 @@ static void report_process_silence(struct measure_request *q)
 
     for (struct publisher *t = collector_publishers(q->g); t; t = t->next)
         if (t->heard)
-            report(q, t->name, (double)(q->now - t->heard_ms) / 1000, true);
+            report(q, t->name, (double)silent_ms(t, q->now) / 1000, true);
     for (size_t i = 0; i < COUNT_OF(needed); i++) {
         bool there = false;
 
@@ -233,7 +255,7 @@ void measurements_of(const struct tracks *t, struct collector *g,
         report_rates(&q, TRACK_RETRY_GOOD, TRACK_RETRY_BAD);
         break;
     case ALERT_E2E_P95:
-        report_latency(&q);
+        report_quantile(&q, TRACK_END_TO_END, 0.95, 1);
         break;
     case ALERT_OPEN_GAPS:
         report_gauge(&q, "grapnel_gaps_open", "sequencer");
@@ -276,6 +298,12 @@ void measurements_of(const struct tracks *t, struct collector *g,
         break;
     case ALERT_STANDBY_BEHIND:
         report_each(&q, "grapnel_replication_behind_turns", "");
+        break;
+    case ALERT_REPLICATION_WAITS:
+        report_waits(&q);
+        break;
+    case ALERT_REPLICATION_P99:
+        report_append(&q);
         break;
     case ALERT_DEAD_LETTER:     /* an event by itself, not a state */
     case ALERT_UNUSUAL_SILENCE: /* these are learned (learned.h) */

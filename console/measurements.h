@@ -36,7 +36,8 @@
     T(UNAUTHORIZED, "grapnel_ingress_rejected_total", "source", "reason",      \
       "signature_* timestamp_* token_*")                                       \
     T(ACCEPTED, "grapnel_ingress_source_accepted_total", "source", "", "")     \
-    T(END_TO_END, "grapnel_end_to_end_seconds", "", "", "")
+    T(END_TO_END, "grapnel_end_to_end_seconds", "", "", "")                    \
+    T(APPEND, "grapnel_replication_append_seconds", "", "", "")
 
 enum measurement_track {
 #define T(NAME, metric, by, key, values) TRACK_##NAME,

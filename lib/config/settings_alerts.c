@@ -68,7 +68,11 @@ const char settings_built_in_alerts[] =
     "  - {name: standby_not_ready, when: standbys_ready, below: 1, for: 1m,"
     " severity: critical}\n"
     "  - {name: standby_behind, when: standby_behind, above: 1000,"
-    " for: 1m}\n";
+    " for: 1m}\n"
+    "  - {name: log_unreachable, when: replication_waits, above: 10s,"
+    " severity: critical}\n"
+    "  - {name: engine_slow, when: replication_p99, above: 25%, window: 5m,"
+    " at_least: 100}\n";
 
 /* ---- a threshold ---- */
 

@@ -586,14 +586,16 @@ static void waits(const struct daemon *d)
 }
 
 /* While the loop waits for the engine: nothing is sent that could tell of an unacknowledged turn, but clients should not
- * wait in vain. */
+ * wait in vain, and the console should know why this process is silent. */
 static void refuse(void *self)
 {
     struct daemon *d = self;
+    int64_t now = mono_ms();
     char why[200];
 
     replica_waits_why(d->replica, d->loop.disk_ms, why);
     control_refuse(d->control, why);
+    metrics_say_waiting(d->metrics, now - d->loop.disk_ms, now);
 }
 
 /* While a thread commits, or, in the fallback thread, while the loop waits for the disk. */

@@ -128,7 +128,7 @@ static const struct metric_family families[] = {
          .kind = METRIC_GAUGE,
          .unit = "seconds",
          .help = "since when no statement was acknowledged; 0: the last one "
-                 "was. A process that may not send publishes nothing",
+                 "was. A process that may not send publishes no metrics",
          .per = 1000},
     {0},
 };

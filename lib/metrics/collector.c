@@ -112,6 +112,11 @@ bool collector_hears(const struct publisher *t, int64_t mono_now_ms)
     return t->heard && mono_now_ms - t->heard_ms <= t->stale_ms;
 }
 
+int64_t collector_waits_ms(const struct publisher *t, int64_t mono_now_ms)
+{
+    return mono_now_ms - t->waits_heard_ms <= t->stale_ms ? t->waits_ms : 0;
+}
+
 bool collector_has(struct collector *g, const char *kind, int64_t mono_now_ms)
 {
     for (struct publisher *t = g->publishers; t; t = t->next)
@@ -432,6 +437,7 @@ struct frame_head {
     char process[NAME_MAX_BYTES + 1], kind[NAME_MAX_BYTES + 1];
     uint64_t epoch;
     int64_t time_ms, started_ms;
+    int64_t waits_ms; /* 0: it does not wait */
     const msgpack_object *numbers, *series, *about;
 };
 
@@ -448,7 +454,8 @@ static bool get_ms(const msgpack_object *o, int64_t *ms)
 
 static bool read_head(const msgpack_object *frame, struct frame_head *h)
 {
-    const msgpack_object *epoch = get(frame, "epoch");
+    const msgpack_object *epoch = get(frame, "epoch"),
+                         *waits = get(frame, "waits_ms");
     double version;
 
     *h = (struct frame_head){.numbers = get(frame, "metrics"),
@@ -463,6 +470,8 @@ static bool read_head(const msgpack_object *frame, struct frame_head *h)
         !is_a(h->series, MSGPACK_OBJECT_ARRAY) ||
         !is_a(h->about, MSGPACK_OBJECT_MAP) ||
         !is_a(epoch, MSGPACK_OBJECT_POSITIVE_INTEGER))
+        return false;
+    if (waits && !get_ms(waits, &h->waits_ms))
         return false;
     h->epoch = epoch->via.u64;
     return true;
@@ -491,6 +500,20 @@ static void take_head(struct collector *g, struct publisher *t,
     t->epoch = h->epoch;
     t->time_ms = h->time_ms;
     t->heard_ms = mono_now_ms;
+    t->waits_ms = 0;
+}
+
+/* Another instance on another host may own the store meanwhile, so this changes nothing that
+ * frames of that one have said; while they come, the one that waits does not count. */
+static void take_wait(struct publisher *t, const struct frame_head *h,
+                      int64_t mono_now_ms)
+{
+    if (h->epoch != t->epoch && collector_hears(t, mono_now_ms))
+        return;
+    if (!t->heard)
+        snprintf(t->kind, sizeof t->kind, "%s", h->kind);
+    t->waits_ms = h->waits_ms;
+    t->waits_heard_ms = mono_now_ms;
 }
 
 static gr_rc take(struct collector *g, const msgpack_object *frame,
@@ -501,6 +524,10 @@ static gr_rc take(struct collector *g, const msgpack_object *frame,
 
     if (!read_head(frame, &h) || !(t = make_publisher(g, h.process)))
         return GR_REFUSE;
+    if (h.waits_ms) {
+        take_wait(t, &h, mono_now_ms);
+        return GR_OK;
+    }
     take_head(g, t, &h, mono_now_ms);
     take_about(g, h.about);
     take_numbers(g, t, h.numbers);

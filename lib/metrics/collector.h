@@ -29,6 +29,9 @@ struct publisher {
     int64_t stale_ms;
     int64_t heard_ms; /* when its last frame was read, on the caller's clock */
     bool heard;
+    /* Since its last frame it has said that it waits for the replication database: for how
+     * long, and when this was heard last, on the caller's clock. 0: it does not wait. */
+    int64_t waits_ms, waits_heard_ms;
     /* It started before the collector was made, and only its first frame was read: what
      * that contains is left out of the totals. */
     bool counted_before;
@@ -84,6 +87,8 @@ struct publisher *collector_publisher(struct collector *g, const char *name);
 /* Whether any process of this kind publishes, and is not silent. */
 bool collector_has(struct collector *g, const char *kind, int64_t mono_now_ms);
 bool collector_hears(const struct publisher *t, int64_t mono_now_ms);
+/* How long it has waited for the replication database, and says so still; 0: it does not. */
+int64_t collector_waits_ms(const struct publisher *t, int64_t mono_now_ms);
 
 const struct collected_metric *collector_metrics(const struct collector *g);
 /* NULL: no process has published it. */

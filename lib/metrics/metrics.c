@@ -359,10 +359,11 @@ static void put_series(msgpack_packer *pk, const struct series *s)
     }
 }
 
+/* `more`: fields that follow. */
 static void put_head(msgpack_packer *pk, const struct metrics *m,
-                     int64_t time_ms)
+                     int64_t time_ms, size_t more)
 {
-    msgpack_pack_map(pk, 9);
+    msgpack_pack_map(pk, 6 + more);
     put_text(pk, "v");
     msgpack_pack_int(pk, 1);
     put_text(pk, "process");
@@ -393,6 +394,15 @@ static void put_abouts(msgpack_packer *pk, const struct metrics *m)
     }
 }
 
+static void send_packed(struct metrics *m)
+{
+    if (m->frame.failed)
+        return;
+    zsock_send(m->pub, "b", m->frame.data, m->frame.len);
+    if (m->also)
+        m->also(m->also_self, (struct bytes){m->frame.data, m->frame.len});
+}
+
 /* Sends the `count` packed series in m->part. */
 static void send_frame(struct metrics *m, int64_t time_ms, size_t count)
 {
@@ -400,7 +410,7 @@ static void send_frame(struct metrics *m, int64_t time_ms, size_t count)
 
     buf_reset(&m->frame);
     msgpack_packer_init(&pk, &m->frame, append);
-    put_head(&pk, m, time_ms);
+    put_head(&pk, m, time_ms, 3);
     put_text(&pk, "metrics");
     msgpack_pack_map(&pk, m->number_count);
     for (size_t i = 0; i < m->number_count; i++) {
@@ -411,10 +421,7 @@ static void send_frame(struct metrics *m, int64_t time_ms, size_t count)
     put_text(&pk, "series");
     msgpack_pack_array(&pk, count);
     buf_put(&m->frame, m->part.data, m->part.len);
-    if (!m->frame.failed)
-        zsock_send(m->pub, "b", m->frame.data, m->frame.len);
-    if (!m->frame.failed && m->also)
-        m->also(m->also_self, (struct bytes){m->frame.data, m->frame.len});
+    send_packed(m);
     buf_reset(&m->part);
 }
 
@@ -481,6 +488,28 @@ int metrics_flush(struct metrics *m, int64_t mono_now_ms)
         m->due_ms = mono_now_ms + m->interval_ms;
     }
     return (int)(m->due_ms - mono_now_ms);
+}
+
+void metrics_say_waiting(struct metrics *m, int64_t waits_ms,
+                         int64_t mono_now_ms)
+{
+    msgpack_packer pk;
+
+    if (!metrics_due(m, mono_now_ms))
+        return;
+    m->due_ms = mono_now_ms + m->interval_ms;
+    buf_reset(&m->frame);
+    msgpack_packer_init(&pk, &m->frame, append);
+    put_head(&pk, m, now_ms(), 4);
+    put_text(&pk, "waits_ms");
+    msgpack_pack_int64(&pk, waits_ms);
+    put_text(&pk, "metrics");
+    msgpack_pack_map(&pk, 0);
+    put_text(&pk, "series");
+    msgpack_pack_array(&pk, 0);
+    put_text(&pk, "about");
+    msgpack_pack_map(&pk, 0);
+    send_packed(m);
 }
 
 /* ---- reading ---- */

@@ -109,6 +109,10 @@ bool metrics_due(const struct metrics *m, int64_t mono_now_ms);
 void metrics_measure(struct metrics *m);
 /* After the commit: publishes when it is time. Returns the ms until the next time. */
 int metrics_flush(struct metrics *m, int64_t mono_now_ms);
+/* During a wait for the replication database, when a frame is due: a frame without metrics,
+ * which only says for how long it has waited (more than 0). */
+void metrics_say_waiting(struct metrics *m, int64_t waits_ms,
+                         int64_t mono_now_ms);
 
 /* ---- reading ---- */
 

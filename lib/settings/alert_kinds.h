@@ -80,7 +80,14 @@
     A(STANDBYS_READY, "standbys_ready", NUMBER, "process", 0,                  \
       "the number of hosts that may take over a replicated process's store")   \
     A(STANDBY_BEHIND, "standby_behind", NUMBER, "process", 0,                  \
-      "the number of turns that the last standby of a process's store lacks")
+      "the number of turns that the last standby of a process's store lacks")  \
+    A(REPLICATION_WAITS, "replication_waits", SECONDS, "process", 0,           \
+      "how long a process has waited for the replication database; "           \
+      "meanwhile it accepts and sends nothing")                                \
+    A(REPLICATION_P99, "replication_p99", PART, "", 1,                         \
+      "the 99th percentile, within `window`, of the time in which the "        \
+      "replication database acknowledges a turn, as a share of how long a "    \
+      "process goes on without it (a third of `takeover_after`)")
 
 enum alert_when {
 #define A(NAME, word, unit, per, window, help) ALERT_##NAME,

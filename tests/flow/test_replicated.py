@@ -53,6 +53,12 @@ class Host(Rig):
         shutil.rmtree(self.state_dir)
 
 
+def firing(rig):
+    """The processes for which log_unreachable fires."""
+    return {alert["subject"] for alert in rig.cli("alerts")[0]
+            if (alert["name"], alert["state"]) == ("log_unreachable", "firing")}
+
+
 class Replicated(Erasure, RigTest):
     def pair(self, relayed=False, **options):
         engine = Cluster(standbys=1)
@@ -194,6 +200,9 @@ class Replicated(Erasure, RigTest):
         """P1: no 2xx without the engine's acknowledgement; clients get 503 and errors, and the processes go on by themselves."""
         _, a, _ = self.pair(relayed=True)
         a.env["GRAPNEL_TEST_STALL_MS"] = "1000"
+        a.add_console()
+        a.config["alerts"] = [{"name": "log_unreachable", "when": "replication_waits", "above": "2s"}]
+        a.write_config()
         a.start()
         event = a.accept()
         a.receiver.wait(event)
@@ -208,7 +217,9 @@ class Replicated(Erasure, RigTest):
         wait_for(lambda: "waited for the replication database" in str(a.cli_text("health", "sequencer")), 30,
                  "grapnel health to say why")
         self.assertEqual(len(a.receiver.requests("/crm")), 1)
+        wait_for(lambda: firing(a) >= {"ingress", "sequencer"}, 60, "the alert")
         self.relay.heal()
+        wait_for(lambda: not firing(a), 60, "the alert to end")
         wait_for(lambda: a.post(body)[0] == 200, 60, "ingress to accept again")
         a.receiver.wait(count=2, timeout=60)
         again = a.accept()

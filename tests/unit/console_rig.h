@@ -32,12 +32,13 @@ static inline void text(struct frame *f, const char *s)
     msgpack_pack_str_body(&f->pk, s, strlen(s));
 }
 
-static inline void begin(struct frame *f, const char *process, uint64_t epoch,
-                         int64_t started_ms, int64_t time_ms)
+static inline void begin_with(struct frame *f, const char *process,
+                              uint64_t epoch, int64_t started_ms,
+                              int64_t time_ms, size_t fields)
 {
     msgpack_sbuffer_init(&f->bytes);
     msgpack_packer_init(&f->pk, &f->bytes, msgpack_sbuffer_write);
-    msgpack_pack_map(&f->pk, 9);
+    msgpack_pack_map(&f->pk, fields);
     text(f, "v");
     msgpack_pack_int(&f->pk, 1);
     text(f, "process");
@@ -50,6 +51,12 @@ static inline void begin(struct frame *f, const char *process, uint64_t epoch,
     msgpack_pack_int64(&f->pk, started_ms);
     text(f, "time_ms");
     msgpack_pack_int64(&f->pk, time_ms);
+}
+
+static inline void begin(struct frame *f, const char *process, uint64_t epoch,
+                         int64_t started_ms, int64_t time_ms)
+{
+    begin_with(f, process, epoch, started_ms, time_ms, 9);
 }
 
 static inline void about(struct frame *f, const char *name, const char *kind)
@@ -95,6 +102,24 @@ static inline void say(struct rig *r, const char *process, const char *name,
     text(&f, "series");
     msgpack_pack_array(&f.pk, 0);
     about(&f, name, kind);
+    give(r, &f);
+}
+
+/* It waits for the replication database, and says only so. */
+static inline void say_waiting(struct rig *r, const char *process,
+                               uint64_t epoch, int64_t waits_ms)
+{
+    struct frame f;
+
+    begin_with(&f, process, epoch, r->started_ms, WALL + r->now, 10);
+    text(&f, "waits_ms");
+    msgpack_pack_int64(&f.pk, waits_ms);
+    text(&f, "metrics");
+    msgpack_pack_map(&f.pk, 0);
+    text(&f, "series");
+    msgpack_pack_array(&f.pk, 0);
+    text(&f, "about");
+    msgpack_pack_map(&f.pk, 0);
     give(r, &f);
 }
 

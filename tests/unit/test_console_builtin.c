@@ -13,6 +13,8 @@ enum source_of {
     DUPLICATES,   /* of a thousand events */
     LATENCY,      /* all of them in a second, then in ten and more */
     SILENCE,      /* of dlqd */
+    WAITS,        /* for the replication database */
+    APPENDS,      /* all of them within a fifth of `hold`, then half of it */
     UNAUTHORIZED, /* requests at plane */
     ELSEWHERE /* test_console_usual, test_console_status_mix, flow/test_silent */
 };
@@ -71,6 +73,10 @@ static const struct built_in {
      "sequencer", "grapnel_replication_standbys_ready"},
     {"standby_behind", "warning", "standby_behind", 1000, 0, MINUTE, GAUGE,
      "sequencer", "grapnel_replication_behind_turns"},
+    {"log_unreachable", "critical", "replication_waits", 10, 0, 0, WAITS,
+     "sequencer", NULL},
+    {"engine_slow", "warning", "replication_p99", 0.25, 5 * MINUTE, 0, APPENDS,
+     "sequencer", "grapnel_replication_append_seconds"},
 };
 
 /* Fires below its threshold. */
@@ -147,6 +153,7 @@ static const char *subject_of(const struct built_in *b)
     return b->how == PER_CRM || b->how == RATE   ? "crm"
            : b->how == UNAUTHORIZED              ? "plane"
            : b->how == SILENCE                   ? "dlqd"
+           : b->how == WAITS                     ? b->process
            : strcmp(b->name, "disk_low") == 0    ? b->process
            : strcmp(b->when, "damaged") == 0     ? b->process
            : strncmp(b->when, "standby", 7) == 0 ? b->process
@@ -166,7 +173,9 @@ static void publish_outcomes(struct rig *r, const char *metric, int64_t good,
     publish_series(r, "deliverer-2", metric, "counter", retrying, 2, bad);
 }
 
-static void publish_latency(struct rig *r, int64_t quick, int64_t slow)
+/* So many within `le[0]`, and so many above `le[1]`. */
+static void publish_histogram(struct rig *r, const char *metric,
+                              const int64_t le[2], int64_t quick, int64_t slow)
 {
     const int64_t counts[] = {quick, 0, slow};
     struct frame f;
@@ -178,20 +187,20 @@ static void publish_latency(struct rig *r, int64_t quick, int64_t slow)
     msgpack_pack_array(&f.pk, 1);
     msgpack_pack_map(&f.pk, 5);
     text(&f, "name");
-    text(&f, "grapnel_end_to_end_seconds");
+    text(&f, metric);
     text(&f, "labels");
     msgpack_pack_map(&f.pk, 0);
     text(&f, "le");
     msgpack_pack_array(&f.pk, 2);
-    msgpack_pack_int(&f.pk, 10);
-    msgpack_pack_int(&f.pk, 60);
+    msgpack_pack_int64(&f.pk, le[0]);
+    msgpack_pack_int64(&f.pk, le[1]);
     text(&f, "counts");
     msgpack_pack_array(&f.pk, 3);
     for (int i = 0; i < 3; i++)
         msgpack_pack_int64(&f.pk, counts[i]);
     text(&f, "sum");
     msgpack_pack_double(&f.pk, 1.5);
-    about(&f, "grapnel_end_to_end_seconds", "histogram");
+    about(&f, metric, "histogram");
     give(r, &f);
 }
 
@@ -203,6 +212,8 @@ static int64_t publish_how(struct rig *r, const struct built_in *b, int over,
     const char *const crm[][2] = {{"endpoint", "crm"}};
     const char *const refused[][2] = {{"source", "plane"},
                                       {"reason", "signature_mismatch"}};
+    const int64_t *le = b->how == APPENDS ? (const int64_t[]){1, 3}
+                                          : (const int64_t[]){10, 60};
     bool low = is_low(b);
     double part = over == 0 ? 0 : over == 1 ? b->threshold : 1.5 * b->threshold;
     int64_t n = over == 0 ? 0 : (int64_t)b->threshold + (over == 2);
@@ -230,9 +241,16 @@ static int64_t publish_how(struct rig *r, const struct built_in *b, int over,
         say(r, "sequencer-2", b->metric, "counter",
             base / 100 + (int64_t)(1000 * part));
         return base + 1000;
+    case WAITS:
+        if (over)
+            say_waiting(r, b->process, r->epoch, n * SECOND);
+        else
+            say(r, b->process, "grapnel_x", "gauge", 1);
+        return 0;
     case LATENCY:
-        publish_latency(r, base + (over < 2 ? 1000 : 0),
-                        base + (over < 2 ? 0 : 1000));
+    case APPENDS:
+        publish_histogram(r, b->metric, le, base + (over < 2 ? 1000 : 0),
+                          base + (over < 2 ? 0 : 1000));
         return base + 1000;
     case UNAUTHORIZED:
         publish_series(r, b->process, b->metric, "counter", refused, 2,
@@ -297,7 +315,7 @@ static void judge_all(struct rig *r, const struct built_in *b)
     r->now += SECOND;
     assert_int_equal(judge(r, b, &lifecycle), LIFECYCLE_SAME);
     r->now += window + MINUTE;
-    if (b->how == GAUGE || b->how == PER_CRM)
+    if (b->how == GAUGE || b->how == PER_CRM || b->how == WAITS)
         publish_how(r, b, 0, base);
     assert_int_equal(judge(r, b, &lifecycle), LIFECYCLE_RESOLVES);
 }
@@ -308,6 +326,7 @@ static void each_alert_fires_once_above_its_threshold_and_resolves(void **state)
         if (built_in[i].how == ELSEWHERE)
             continue;
         setup(state);
+        ((struct rig *)*state)->s.replicate = settings->replicate;
         if (built_in[i].how == SILENCE)
             judge_silence(*state, &built_in[i]);
         else

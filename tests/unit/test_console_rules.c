@@ -284,6 +284,36 @@ static void a_process_is_silent_since_its_last_frame(void **state)
     assert_int_equal(judged(r, &rule, "billing"), VERDICT_YES);
 }
 
+static void
+one_that_waits_for_the_database_says_so_and_is_not_silent(void **state)
+{
+    struct rig *r = *state;
+    struct alert_rule silent = rule_of(ALERT_PROCESS_SILENT, NAN);
+    struct alert_rule waits = rule_of(ALERT_REPLICATION_WAITS, 10);
+
+    silent.silent_for_ms = 10 * SECOND;
+    say(r, "dlqd", "grapnel_x_total", "counter", 7);
+    r->now = 20 * SECOND;
+    say_waiting(r, "dlqd", r->epoch, 19 * SECOND);
+    assert_int_equal(judged(r, &silent, "dlqd"), VERDICT_NO);
+    assert_int_equal(judged(r, &waits, "dlqd"), VERDICT_YES);
+    /* Another host has it now. What the former active says changes nothing, its epoch included: else the counters would begin again with each frame. */
+    r->epoch = 2;
+    r->started_ms = WALL + r->now;
+    say(r, "dlqd", "grapnel_x_total", "counter", 3);
+    say_waiting(r, "dlqd", 1, 21 * SECOND);
+    assert_int_equal(judged(r, &waits, "dlqd"), VERDICT_NO);
+    say(r, "dlqd", "grapnel_x_total", "counter", 3);
+    assert_true(collected_total(collector_next(r->g, SERIES("grapnel_x_total"),
+                                               NULL, r->now)) == 10);
+    /* It waits no more, and says nothing at all. */
+    say_waiting(r, "dlqd", 2, 30 * SECOND);
+    assert_int_equal(judged(r, &waits, "dlqd"), VERDICT_YES);
+    r->now += STALE + SECOND;
+    assert_int_equal(judged(r, &waits, "dlqd"), VERDICT_NO);
+    assert_int_equal(judged(r, &silent, "dlqd"), VERDICT_YES);
+}
+
 static void malformed_frames_do_no_harm(void **state)
 {
     struct rig *r = *state;
@@ -402,6 +432,7 @@ int main(void)
         T(a_quantile_is_of_its_window),
         T(processes_are_missed_and_those_that_ended_in_order_are_not),
         T(a_process_is_silent_since_its_last_frame),
+        T(one_that_waits_for_the_database_says_so_and_is_not_silent),
         T(malformed_frames_do_no_harm),
         T(an_impossible_time_is_refused),
         T(a_summary_has_subject_and_value),
