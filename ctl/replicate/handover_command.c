@@ -9,12 +9,11 @@
 
 enum { LOOK_US = 50 * 1000 };
 
-/* Until another start has it. false: the error was printed, or it takes too long. */
-static bool wait_for_owner(const struct replicated *r, struct engine *e,
-                           const char *process, int64_t epoch, char host[])
+/* Until another start has it. EXIT_UNAVAILABLE: the error was printed; EXIT_REFUSED: it takes longer than `wait_ms`. */
+static int wait_for_owner(struct engine *e, const char *process, int64_t epoch,
+                          int64_t wait_ms, char host[])
 {
-    int64_t until_ms = mono_ms() +
-                       2 * r->c->settings->replicate.takeover_after_ms;
+    int64_t until_ms = mono_ms() + wait_ms;
 
     do {
         size_t count;
@@ -22,18 +21,46 @@ static bool wait_for_owner(const struct replicated *r, struct engine *e,
                                   *s = replicated_find(all, count, process);
 
         if (!all)
-            return false;
+            return EXIT_UNAVAILABLE;
         if (s && s->owner.epoch > epoch) {
             snprintf(host, ENGINE_HOST_BYTES, "%s", s->owner.host);
-            return true;
+            return 0;
         }
         usleep(LOOK_US);
     } while (mono_ms() < until_ms);
-    complain(EXIT_REFUSED,
-             "%s was given away, and no host has taken it yet: look at "
-             "`grapnel replicate status` and at the logs",
-             process);
-    return false;
+    return EXIT_REFUSED;
+}
+
+/* The active has agreed. */
+static int wait_for_heir(const struct replicated *r, struct engine *e,
+                         const char *process, int64_t epoch, char host[])
+{
+    int code = wait_for_owner(e, process, epoch,
+                              2 * r->c->settings->replicate.takeover_after_ms,
+                              host);
+
+    return code != EXIT_REFUSED
+               ? code
+               : complain(EXIT_REFUSED,
+                          "%s was given away, and no host has taken it yet: "
+                          "look at `grapnel replicate status` and at the logs",
+                          process);
+}
+
+/* The active has not replied. It may hand over all the same: the request has reached it, or will. */
+static int look_without_reply(const struct replicated *r, struct engine *e,
+                              const char *process, int64_t epoch,
+                              const char *why, char host[])
+{
+    int code = wait_for_owner(e, process, epoch, r->hold_ms, host);
+
+    return code != EXIT_REFUSED
+               ? code
+               : complain(EXIT_UNAVAILABLE,
+                          "%s: %s. No other host has it yet. If the request "
+                          "has reached it, it may still hand over: `grapnel "
+                          "replicate status` says who has it",
+                          process, why);
 }
 
 /* What the engine says of it before. *epoch: -1: an error was printed. */
@@ -104,11 +131,14 @@ int run_handover(struct ctl *c)
     }
     began_ms = mono_ms();
     reply = ask_active(&r, process, to, &unreachable, why);
-    if (!reply)
-        code = complain(unreachable ? EXIT_UNAVAILABLE : EXIT_REFUSED, "%s: %s",
-                        process, why);
-    else if (!wait_for_owner(&r, e, process, epoch, host))
-        code = EXIT_REFUSED;
+    if (!reply && !unreachable)
+        code = complain(EXIT_REFUSED, "%s: %s", process, why);
+    else if (reply)
+        code = wait_for_heir(&r, e, process, epoch, host);
+    else
+        code = look_without_reply(&r, e, process, epoch, why, host);
+    if (code)
+        ;
     else if (strcmp(host, to) != 0)
         code = complain(EXIT_REFUSED, "%s has it now, not %s", host, to);
     else if (c->json)
