@@ -108,6 +108,18 @@ static const struct value grant_fields[] = {
 static const struct value grant_value = OBJECT("grant", grant_fields, "");
 
 static const char *const replica_roles[] = {"active", NULL};
+static const struct value snapshot_fields[] = {
+    INTEGER("turn",
+            "at which it was made; -1: there is none, or it is not "
+            "known yet",
+            .min = -1),
+    TIME("made_at", "when this start has made it; null: it has not",
+         .flags = VALUE_NULL),
+    INTEGER("parts", "of the one that is being made: parts that were written "
+                     "or read back"),
+    INTEGER("all_parts", "so many that will be; 0: none is being made"),
+    TEXT("error", "why the last step did not succeed; else empty"),
+    {0}};
 static const struct value replica_fields[] = {
     TEXT("host", "the name of this host"),
     CHOICE("role", replica_roles, "a standby does not respond"),
@@ -127,6 +139,9 @@ static const struct value replica_fields[] = {
          "nothing; null: it does",
          .flags = VALUE_NULL),
     TEXT("error", "why it did not acknowledge the last time; else empty"),
+    OBJECT("snapshot", snapshot_fields,
+           "the newest one in the replication database, from which a new host "
+           "becomes a standby"),
     {0}};
 
 const struct value status_reply[] = {

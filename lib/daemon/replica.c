@@ -444,12 +444,17 @@ bool replica_forget(struct replica *r, int64_t n)
 json_t *replica_json(struct replica *r)
 {
     struct replicator_state s;
+    struct snapshot_state snapshot;
 
     replicator_state(r->replicator, &s);
-    return json_pack("{s:s,s:s,s:I,s:I,s:b,s:I,s:I,s:o,s:s}", "host", r->host,
-                     "role", "active", "epoch", (json_int_t)s.epoch, "turn",
-                     (json_int_t)s.n, "turn_open", (int)s.turn_open,
-                     "may_send_ms", (json_int_t)s.may_send_ms, "append_us",
-                     (json_int_t)s.append_us, "failing_since",
-                     json_time(s.failing_since_ms), "error", s.error);
+    replicator_snapshots(r->replicator, &snapshot);
+    return json_pack(
+        "{s:s,s:s,s:I,s:I,s:b,s:I,s:I,s:o,s:s,s:{s:I,s:o,s:I,s:I,s:s}}", "host",
+        r->host, "role", "active", "epoch", (json_int_t)s.epoch, "turn",
+        (json_int_t)s.n, "turn_open", (int)s.turn_open, "may_send_ms",
+        (json_int_t)s.may_send_ms, "append_us", (json_int_t)s.append_us,
+        "failing_since", json_time(s.failing_since_ms), "error", s.error,
+        "snapshot", "turn", (json_int_t)snapshot.n, "made_at",
+        json_time(snapshot.made_ms), "parts", (json_int_t)snapshot.parts,
+        "all_parts", (json_int_t)snapshot.all_parts, "error", snapshot.error);
 }

@@ -113,10 +113,6 @@ static void show(struct follower *f, const char *why)
     f->shown.at = o->at;
     f->shown.log_n = o->seen ? o->owner.at.n : 0;
     f->shown.ready = o->ready;
-    f->shown.restored_parts = f->shown.all_parts = 0;
-    if (f->restore)
-        snapshot_restore_progress(f->restore, &f->shown.restored_parts,
-                                  &f->shown.all_parts);
     snprintf(f->shown.why, sizeof f->shown.why, "%s", why);
     pthread_mutex_unlock(&f->lock);
 }
@@ -475,13 +471,25 @@ static enum follower_result empty(struct follower *f, int64_t *wait_ms,
                        "there is no file, and no snapshot to restore yet");
 }
 
+static void show_restore(struct follower *f)
+{
+    int64_t parts, all;
+    char why[ENGINE_WHY_BYTES];
+
+    snapshot_restore_progress(f->restore, &parts, &all);
+    snprintf(why, sizeof why,
+             "a snapshot is being restored: %lld of %lld parts",
+             (long long)parts, (long long)all);
+    show(f, why);
+}
+
 static enum follower_result restore(struct follower *f, int64_t *wait_ms,
                                     char why[ENGINE_WHY_BYTES])
 {
     enum snapshot_step s = snapshot_restore_step(f->restore, why);
 
     if (s == SNAPSHOT_MORE) {
-        show(f, "a snapshot is being restored");
+        show_restore(f);
         if (mono_ms() - f->last_follow_ms >= often_ms(f))
             follow(f, &nowhere, 0, why);
         return FOLLOWER_GOES_ON;

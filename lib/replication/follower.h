@@ -63,8 +63,6 @@ struct follower_state {
     int64_t log_n; /* the last turn in the engine's log when it was last read */
     bool ready;
     char why[ENGINE_WHY_BYTES]; /* not ready: what is missing */
-    int64_t restored_parts,
-        all_parts; /* of a snapshot that is being restored; 0: none */
     int64_t
         followed_ms; /* when the engine last acknowledged a reading, now_ms(); 0: never */
 };

@@ -20,6 +20,7 @@ enum {
     /* After a step without success; doubled each time. */
     RETRY_MS = 100,
     RETRY_MAX_MS = 15 * 1000,
+    SAY_MS = 60 * 1000, /* a snapshot takes longer: how far it is */
 };
 
 struct snapshotter {
@@ -35,6 +36,7 @@ struct snapshotter {
     sqlite3 *h;                   /* the maker's */
     struct position made_at;      /* the maker's */
     int64_t began_ms;             /* mono; when the maker began */
+    int64_t said_ms;              /* mono; when its progress was logged last */
     bool knows_newest;
     int64_t
         forget_since_ms; /* mono; when forget() began to wait; 0: it does not */
@@ -289,7 +291,19 @@ static void begin(struct snapshotter *s)
     unlock(s);
     s->h = open_file(s);
     s->maker = snapshot_begin(&s->place, s->h, &s->made_at, s->schema);
-    s->began_ms = mono_ms();
+    s->began_ms = s->said_ms = mono_ms();
+}
+
+static void say_progress(struct snapshotter *s)
+{
+    int64_t now = mono_ms();
+
+    if (now - s->said_ms < SAY_MS)
+        return;
+    s->said_ms = now;
+    log_info(NULL, "a snapshot is being written into the engine, and read back",
+             LS("file", s->db_path), LI("turn", s->made_at.n),
+             LI("parts", s->state.parts), LI("all_parts", s->state.all_parts));
 }
 
 static void end(struct snapshotter *s)
@@ -358,6 +372,7 @@ static void make(struct snapshotter *s)
     switch (step) {
     case SNAPSHOT_MORE:
         note_success(s);
+        say_progress(s);
         pause_after(s, mono_us() - began_us);
         break;
     case SNAPSHOT_DONE:

@@ -112,6 +112,9 @@ class Replicated(Erasure, RigTest):
         a.follow()
         for name in STORES:
             self.assertIn("restoring a snapshot", a[name].log())
+            snapshot = b.ask(name, "status")["replication"]["snapshot"]
+            self.assertGreaterEqual(snapshot["turn"], 0)
+            self.assertEqual(snapshot["error"], "")
         events += [b.accept() for _ in range(10)]
         b.lose()
         a.start("deliverer-a")
