@@ -111,6 +111,22 @@ static int look(const struct replicated *r, const char *process,
     return code;
 }
 
+/* The position of another history than one that this command has begun: the file may be older than that of another host, or be a mixture. */
+static bool has_former(const char *process, const char *path)
+{
+    struct stored_position p;
+
+    if (!is_here(path) || !position_file_read(path, &p) ||
+        (!p.at.n && !p.active))
+        return false;
+    complain(EXIT_REFUSED,
+             "%s has turn %lld of a history that has ended. If this host is to "
+             "keep it, and no other has a newer one: `grapnel replicate off %s "
+             "--standbys-are-stopped`, then this command. Else move it away",
+             path, (long long)p.at.n, process);
+    return true;
+}
+
 static int begin_here(const struct replicated *r, const char *process,
                       const char *path)
 {
@@ -119,6 +135,8 @@ static int begin_here(const struct replicated *r, const char *process,
     bool made, known;
     int schema, code;
 
+    if (has_former(process, path))
+        return EXIT_REFUSED;
     if (history_prepare(path, &stored, &schema, why) != GR_OK)
         return complain(EXIT_STORAGE, "%s: %s", path, why);
     code = make_row(r, process, &stored.at, schema, &made);

@@ -98,48 +98,64 @@ static int clear(struct engine *e, const char *process)
     return 0;
 }
 
+/* The engine has no row of it. */
+static int is_ended(const char *process, const char *path, bool has_file)
+{
+    if (has_file)
+        return complain(
+            EXIT_REFUSED,
+            "the replication of %s was ended already, by another host or by "
+            "this command before it was interrupted. If this host is to keep "
+            "the file, and no other has it, repeat this with `grapnel "
+            "replicate off %s --standbys-are-stopped`. Else move %s away",
+            process, process, path);
+    printf("%s: is not replicated; remove `replicate` from the configuration "
+           "before it is started\n",
+           process);
+    return 0;
+}
+
 /* `has_file`: this host has the file with its position; else only a history that nobody has used ends. *ended: the engine has no row of it any more. */
+static int end_store(const struct replicated *r, struct engine *look,
+                     const char *process, const char *path, bool has_file,
+                     struct owner owner, bool *ended)
+{
+    char why[ENGINE_WHY_BYTES] = "";
+    struct engine *e;
+    int code = 0;
+
+    if (!is_unused(&owner))
+        code = has_file ? may_end(r, look, process, path, &owner)
+                        : complain(EXIT_REFUSED,
+                                   "%s is not replicated on this host: it has "
+                                   "no position beside it",
+                                   path);
+    if (code)
+        return code;
+    e = replicated_engine(r, process);
+    *ended = engine_postgres.end_history(e, &owner, why) == ENGINE_DONE;
+    code = *ended ? clear(e, process)
+                  : complain(EXIT_UNAVAILABLE,
+                             "%s: it is not known whether replication has "
+                             "ended%s%s: repeat this command",
+                             process, *why ? ": " : "", why);
+    engine_postgres.close(e);
+    return code;
+}
+
 static int end_in_engine(const struct replicated *r, const char *process,
                          const char *path, bool has_file, bool *ended)
 {
-    struct engine *look = replicated_engine(r, ""),
-                  *e = replicated_engine(r, process);
+    struct engine *look = replicated_engine(r, "");
     const struct engine_store *s;
-    char why[ENGINE_WHY_BYTES] = "";
-    struct owner owner;
     int code = read_owner(look, process, &s);
 
     *ended = false;
-    if (!code && !s)
-        code = complain(EXIT_REFUSED,
-                        "the replication of %s was ended already, by another "
-                        "host or by this command before it was interrupted. If "
-                        "this host is to keep the file, and no other has it, "
-                        "repeat this with --standbys-are-stopped. Else move %s "
-                        "away",
-                        process, path);
-    if (!code) {
-        owner = s->owner;
-        if (!is_unused(&owner))
-            code = has_file
-                       ? may_end(r, look, process, path, &owner)
-                       : complain(EXIT_REFUSED,
-                                  "%s is not replicated on this host: it has "
-                                  "no position beside it",
-                                  path);
-    }
-    if (!code && engine_postgres.end_history(e, &owner, why) != ENGINE_DONE)
-        code = complain(
-            EXIT_UNAVAILABLE,
-            "%s: it is not known whether replication has ended%s%s: "
-            "repeat this command",
-            process, *why ? ": " : "", why);
-    if (!code) {
-        *ended = true;
-        code = clear(e, process);
-    }
+    if (!code && s)
+        code = end_store(r, look, process, path, has_file, s->owner, ended);
+    else if (!code)
+        code = is_ended(process, path, has_file);
     engine_postgres.close(look);
-    engine_postgres.close(e);
     return code;
 }
 

@@ -1,6 +1,7 @@
 """Two hosts with one set of replicated stores: what is acknowledged survives the loss of the host that acknowledged it. Both hosts are
 folders of this machine, and share the port of ingress; the engine is a real PostgreSQL server with a synchronous standby."""
 import base64
+import contextlib
 import json
 import os
 import pathlib
@@ -35,6 +36,15 @@ class Host(Rig):
         self.config["cluster"] = {"host": name}
         self.config["replicate"] = {"key": "file:replicate.key",
                                     "takeover_after": f"{TAKEOVER_S * SLOW}s", **replicate}
+        self.write_config()
+
+    @contextlib.contextmanager
+    def alone(self):
+        """Within it, the configuration has no `replicate`."""
+        replicate = self.config.pop("replicate")
+        self.write_config()
+        yield
+        self.config["replicate"] = replicate
         self.write_config()
 
     def follow(self, *names):
@@ -181,22 +191,18 @@ class Replicated(Erasure, RigTest):
     def test_the_configuration_and_the_file_must_agree(self):
         """P1: neither a file that was never replicated, nor a replicated one without `replicate`, is started."""
         _, a, b = self.pair()
-        replicate = a.config.pop("replicate")
-        a.write_config()
-        a.start()
-        a.accept()
-        a.stop()
-        a.config["replicate"] = replicate
-        a.write_config()
+        with a.alone():
+            a.start()
+            a.accept()
+            a.stop()
         a["sequencer"].start(wait=False)
         self.assertEqual(a["sequencer"].wait_exit(), 78)
         self.assertIn("grapnel replicate begin sequencer", a["sequencer"].log())
         b.start()
         b.stop()
-        del b.config["replicate"]
-        b.write_config()
-        b["sequencer"].start(wait=False)
-        self.assertEqual(b["sequencer"].wait_exit(), 78)
+        with b.alone():
+            b["sequencer"].start(wait=False)
+            self.assertEqual(b["sequencer"].wait_exit(), 78)
         self.assertIn("grapnel replicate off sequencer", b["sequencer"].log())
 
     def test_while_the_engine_is_silent_nobody_is_told_anything(self):

@@ -1,9 +1,10 @@
 /* faults: LD_PRELOAD it, and the Nth call of one kind fails once.
  *
  * RIG_FAULT=CALL:ERROR:N  CALL is open, write, sync (of files whose name begins with
- *                         $RIG_FAULT_FILES), accept, connect or malloc; ERROR is an
- *                         errno as a number, or 0 for a write of half the bytes, or
- *                         -9: the process is killed instead of making the call
+ *                         $RIG_FAULT_FILES), accept, connect, send, receive or malloc;
+ *                         ERROR is an errno as a number, or 0 for a write of half the
+ *                         bytes, or -9: the process is killed instead of making the
+ *                         call
  * RIG_FAULT_HIT           a file that is made when the call has failed
  *
  * malloc can't be used with a sanitizer, which has one of its own. */
@@ -21,11 +22,23 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum call { NOT_SET, NO_CALL, OPEN, WRITE, SYNC, ACCEPT, CONNECT, MALLOC };
+enum call {
+    NOT_SET,
+    NO_CALL,
+    OPEN,
+    WRITE,
+    SYNC,
+    ACCEPT,
+    CONNECT,
+    SEND,
+    RECEIVE,
+    MALLOC
+};
 
 static const char *const names[] = {
-    [OPEN] = "open",     [WRITE] = "write",     [SYNC] = "sync",
-    [ACCEPT] = "accept", [CONNECT] = "connect", [MALLOC] = "malloc"};
+    [OPEN] = "open",       [WRITE] = "write",     [SYNC] = "sync",
+    [ACCEPT] = "accept",   [CONNECT] = "connect", [SEND] = "send",
+    [RECEIVE] = "receive", [MALLOC] = "malloc"};
 
 static atomic_int failing; /* enum call */
 static atomic_long left;
@@ -159,6 +172,16 @@ int accept4(int fd, struct sockaddr *restrict a, socklen_t *restrict n,
 int connect(int fd, const struct sockaddr *a, socklen_t n)
 {
     return fails(CONNECT) ? -1 : REAL(connect)(fd, a, n);
+}
+
+ssize_t send(int fd, const void *p, size_t n, int flags)
+{
+    return fails(SEND) ? -1 : REAL(send)(fd, p, n, flags);
+}
+
+ssize_t recv(int fd, void *p, size_t n, int flags)
+{
+    return fails(RECEIVE) ? -1 : REAL(recv)(fd, p, n, flags);
 }
 
 /* ---- memory ---- */
