@@ -1,6 +1,7 @@
 /* check: `grapnel check`: the errors and warnings of the configuration, and which events go to
  * which endpoints, by route.c, with which the sequencer decides, too. */
 #include "audit_key.h"
+#include "check_replicate.h"
 #include "conf.h"
 #include "config.h"
 #include "ctl.h"
@@ -264,6 +265,25 @@ static char *audit_key_text(const struct settings *s)
     return text;
 }
 
+/* ---- what is outside of the configuration ---- */
+
+/* Prints the errors. true: there are none; warnings are among those of the configuration. */
+static bool is_usable(struct ctl *c)
+{
+    struct string_list errors = {0};
+    bool good;
+
+    check_replicate(c->settings, &errors, &c->settings->warnings);
+    good = !errors.count;
+    for (size_t i = 0; i < errors.count; i++)
+        fprintf(stderr, "%s\n", errors.items[i]);
+    if (!good && c->json)
+        print_json(json_pack("{s:s, s:b, s:o}", "file", c->config, "ok", 0,
+                             "errors", strings_json(&errors)));
+    string_list_fini(&errors);
+    return good;
+}
+
 /* ---- a profile ---- */
 
 static int check_provider(struct ctl *c, const char *name)
@@ -394,6 +414,8 @@ int run_check(struct ctl *c)
         buf_fini(&yaml);
         return 0;
     }
+    if (!is_usable(c))
+        return EXIT_CONFIG;
     plan = plan_json(c);
     json_object_set_new(plan, "suggested", suggested_json(c->settings));
     if (c->json) {

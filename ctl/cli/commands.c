@@ -29,7 +29,10 @@ const struct command ctl_commands[] = {
         .help =
             "Prints every error with file, line and column (exit 78). Without "
             "errors, it shows for\neach source which events go to which "
-            "endpoints, and warns of probable mistakes.\n--event shows where "
+            "endpoints, and warns of probable mistakes.\nWith `replicate` it "
+            "connects to that database: settings that can lose data, and "
+            "missing\ntables, are errors; one that does not respond within "
+            "seconds is a warning.\n--event shows where "
             "one event goes: its id, type, workspace, idempotency keys "
             "and\nendpoints; for a producer, also whether /v1/events accepts "
             "it (exit 1 if not).\n--running asks the running processes instead "

@@ -98,9 +98,11 @@ static void add_store(struct overview *v, const struct engine_store *s)
     json_array_append_new(v->stores, row);
 }
 
-static void found(void *self, bool weak, const char *what, const char *fix)
+static void found(void *self, enum engine_finding_kind kind, const char *what,
+                  const char *fix)
 {
     struct overview *v = self;
+    bool weak = kind == ENGINE_WEAK;
 
     json_array_append_new(v->findings,
                           json_pack("{s:b,s:s,s:s}", "weak", (int)weak, "what",

@@ -133,9 +133,11 @@ static struct engine_settings engine_settings(const struct replica *r)
                                     .accept_weak = r->accept_weak};
 }
 
-static void found(void *self, bool weak, const char *what, const char *fix)
+static void found(void *self, enum engine_finding_kind kind, const char *what,
+                  const char *fix)
 {
     struct replica *r = self;
+    bool weak = kind == ENGINE_WEAK;
 
     if (weak && !r->accept_weak)
         die(EXIT_UNAVAILABLE,

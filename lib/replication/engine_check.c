@@ -1,6 +1,7 @@
-/* engine_check: says whether the engine's settings can lose a commit that it has acknowledged. */
+/* engine_check: says whether the engine is prepared, and whether its settings can lose a commit that it has acknowledged. */
 #include "engine_check.h"
 #include "engine_transaction.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,13 +58,13 @@ static void judge_standbys(const struct engine_durability *d,
                            engine_finding *found, void *self)
 {
     if (d->standbys < 0)
-        found(self, false,
+        found(self, ENGINE_NOTE,
               "this role may not see whether a synchronous standby is "
               "connected",
               "GRANT pg_read_all_stats TO the role, or look at "
               "pg_stat_replication as another one");
     else if (!d->synchronous)
-        found(self, false,
+        found(self, ENGINE_NOTE,
               "no synchronous standby is connected: nothing can be committed "
               "until one is",
               "start a standby that synchronous_standby_names names, and look "
@@ -77,13 +78,13 @@ void engine_judge(const struct engine_durability *d, engine_finding *found,
                  !is_blank(d->synchronous_standby_names);
 
     if (is_off(d->fsync))
-        found(self, true, weak_fsync.what, weak_fsync.fix);
+        found(self, ENGINE_WEAK, weak_fsync.what, weak_fsync.fix);
     if (is_off(d->full_page_writes))
-        found(self, true, weak_pages.what, weak_pages.fix);
+        found(self, ENGINE_WEAK, weak_pages.what, weak_pages.fix);
     if (d->synchronous_commit && !waits_for_standbys(d->synchronous_commit))
-        found(self, true, weak_commit.what, weak_commit.fix);
+        found(self, ENGINE_WEAK, weak_commit.what, weak_commit.fix);
     if (d->synchronous_standby_names && !names)
-        found(self, true, weak_names.what, weak_names.fix);
+        found(self, ENGINE_WEAK, weak_names.what, weak_names.fix);
     if (names)
         judge_standbys(d, found, self);
 }
@@ -102,15 +103,12 @@ static const char *text_of(const PGresult *r, int column)
     return PQgetisnull(r, 0, column) ? NULL : PQgetvalue(r, 0, column);
 }
 
-gr_rc engine_check(const struct engine_settings *s, engine_finding *found,
-                   void *self, char why[ENGINE_WHY_BYTES])
+static bool check_durability(struct engine_connection *c, engine_finding *found,
+                             void *self, char why[ENGINE_WHY_BYTES])
 {
-    struct engine_connection c;
     struct engine_durability d;
-    PGresult *r;
+    PGresult *r = engine_ask(c, check_sql, why);
 
-    engine_connection_init(&c, s);
-    r = engine_ask(&c, check_sql, why);
     if (r) {
         bool is_hidden = get_number(r, 0, 6) > 0;
 
@@ -124,6 +122,64 @@ gr_rc engine_check(const struct engine_settings *s, engine_finding *found,
         engine_judge(&d, found, self);
     }
     PQclear(r);
+    return r != NULL;
+}
+
+enum { TABLES = 4 };
+
+/* By the catalog: a name of a table in a schema that this role may not use would be an error. */
+static const char tables_sql[] =
+    "SELECT count(*), count(*) FILTER (WHERE "
+    "pg_catalog.has_schema_privilege(s.oid, 'USAGE') AND "
+    "pg_catalog.has_table_privilege(t.oid, 'SELECT') AND "
+    "pg_catalog.has_table_privilege(t.oid, 'INSERT') AND "
+    "pg_catalog.has_table_privilege(t.oid, 'DELETE')), "
+    "pg_catalog.current_database()::text, current_user::text "
+    "FROM pg_catalog.pg_class t "
+    "JOIN pg_catalog.pg_namespace s ON s.oid = t.relnamespace "
+    "WHERE s.nspname = 'grapnel' AND "
+    "t.relname IN ('owner', 'log', 'node', 'snapshot')";
+
+static bool check_tables(struct engine_connection *c, engine_finding *found,
+                         void *self, char why[ENGINE_WHY_BYTES])
+{
+    PGresult *r = engine_ask(c, tables_sql, why);
+    char what[ENGINE_WHY_BYTES], fix[ENGINE_WHY_BYTES];
+
+    if (r && get_number(r, 0, 0) < TABLES) {
+        snprintf(what, sizeof what,
+                 "the database \"%.63s\" has no tables of `grapnel replicate "
+                 "init`",
+                 text_of(r, 2));
+        snprintf(fix, sizeof fix,
+                 "if it is the right database, run `grapnel replicate init | "
+                 "psql -v ON_ERROR_STOP=1 -d %.63s` there, as its "
+                 "administrator",
+                 text_of(r, 2));
+        found(self, ENGINE_UNPREPARED, what, fix);
+    } else if (r && get_number(r, 0, 1) < TABLES) {
+        snprintf(what, sizeof what,
+                 "the role \"%.63s\" may not use the tables of `grapnel "
+                 "replicate init`",
+                 text_of(r, 3));
+        snprintf(fix, sizeof fix,
+                 "connect as the role `grapnel`, or GRANT grapnel TO \"%.63s\"",
+                 text_of(r, 3));
+        found(self, ENGINE_UNPREPARED, what, fix);
+    }
+    PQclear(r);
+    return r != NULL;
+}
+
+gr_rc engine_check(const struct engine_settings *s, engine_finding *found,
+                   void *self, char why[ENGINE_WHY_BYTES])
+{
+    struct engine_connection c;
+    bool good;
+
+    engine_connection_init(&c, s);
+    good = check_durability(&c, found, self, why) &&
+           check_tables(&c, found, self, why);
     engine_connection_fini(&c);
-    return r ? GR_OK : GR_REFUSE;
+    return good ? GR_OK : GR_REFUSE;
 }

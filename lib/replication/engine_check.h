@@ -1,4 +1,4 @@
-/* engine_check: says whether the engine's settings can lose a commit that it has acknowledged. */
+/* engine_check: says whether the engine is prepared, and whether its settings can lose a commit that it has acknowledged. */
 #ifndef REPLICATION_ENGINE_CHECK_H
 #define REPLICATION_ENGINE_CHECK_H
 
@@ -12,10 +12,15 @@ struct engine_durability {
     int64_t standbys, synchronous;
 };
 
-/* Called for each thing that was found: one sentence, and what to do ("": nothing). `weak`: an acknowledged commit can be lost; only
- * accept_weak permits it. */
-typedef void engine_finding(void *self, bool weak, const char *what,
-                            const char *fix);
+enum engine_finding_kind {
+    ENGINE_NOTE, /* nothing is lost; it may work later, or cannot be judged */
+    ENGINE_WEAK, /* an acknowledged commit can be lost; only accept_weak permits it */
+    ENGINE_UNPREPARED, /* no call can succeed: the tables are missing, or this role may not use them */
+};
+
+/* Called for each thing that was found: one sentence, and what to do ("": nothing). */
+typedef void engine_finding(void *self, enum engine_finding_kind kind,
+                            const char *what, const char *fix);
 
 /* Pure. Reports all that can lose a commit, and what cannot be judged. */
 void engine_judge(const struct engine_durability *d, engine_finding *found,
@@ -23,8 +28,8 @@ void engine_judge(const struct engine_durability *d, engine_finding *found,
 /* Of the settings alone: why an acknowledged commit can be lost (static); NULL: it cannot. Pure. */
 const char *engine_weakness(const struct engine_durability *d);
 
-/* Connects, reads the settings and reports what engine_judge() finds. It writes nothing. GR_REFUSE: it could not read them, and `why` says it. For `grapnel
- * check` and for each start. */
+/* Connects, and reports what engine_judge() finds, and tables that are missing. It writes nothing. GR_REFUSE: it could not read them, and `why` says it. For
+ * `grapnel check`, `grapnel replicate status` and each start. */
 GR_MUST_CHECK gr_rc engine_check(const struct engine_settings *s,
                                  engine_finding *found, void *self,
                                  char why[ENGINE_WHY_BYTES]);

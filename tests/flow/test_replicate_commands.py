@@ -189,6 +189,45 @@ class Commands(RigTest):
         a.wait_status(event)
         self.assertEqual([a.trace(e)["sequence"] for e in [*events, event]], [1, 2, 3, 4])
 
+    def check(self, rig, code=0):
+        """What `grapnel check` prints about the replication database."""
+        done = rig.cli_text("check", "--json")
+        self.assertEqual(done.returncode, code, done)
+        said = json.loads(done.stdout)
+        self.assertEqual(said["ok"], code == 0)
+        lines = said["warnings" if said["ok"] else "errors"]
+        text = rig.cli_text("check")
+        self.assertEqual(text.returncode, code)
+        for line in lines:
+            self.assertIn(line, text.stderr)
+        return "\n".join(line for line in lines if "audit.key" not in line)
+
+    def test_check_connects_to_the_replication_database(self):
+        """What keeps processes from working, or can lose data, is an error; what may end by itself is a warning."""
+        a, _ = self.hosts()
+        primary, (standby,) = self.engine.primary, self.engine.standbys
+        self.assertEqual(self.check(a), "")
+        standby.kill()
+        wait_for(lambda: "replicate.database: warning: no synchronous standby is connected" in self.check(a))
+        primary.set(synchronous_standby_names="")
+        weak = "synchronous_standby_names is empty"
+        self.assertRegex(self.check(a, 78), rf"{weak}.*set accept_weak_durability")
+        a.config["replicate"]["accept_weak_durability"] = True
+        a.write_config()
+        self.assertRegex(self.check(a), rf"warning: {weak}.*accept_weak_durability permits it")
+        primary.sql("REVOKE USAGE ON SCHEMA grapnel FROM grapnel")
+        self.assertRegex(self.check(a, 78), 'the role "grapnel" may not use the tables')
+        primary.sql("DROP SCHEMA grapnel CASCADE")
+        self.assertRegex(self.check(a, 78), r'"postgres" has no tables.*grapnel replicate init \| psql')
+        primary.pause()
+        self.assertRegex(self.check(a), "replicate.database: warning: it cannot be checked: .*within")
+        primary.resume()
+        primary.kill()
+        self.assertRegex(self.check(a), "replicate.database: warning: it cannot be checked: cannot connect")
+        del a.config["replicate"]
+        a.write_config()
+        self.assertEqual(self.check(a), "")
+
     def test_a_weak_engine_is_refused_and_reported(self):
         """P1: an engine that can lose what it has acknowledged ends the start, unless the operator accepts it."""
         a, _ = self.hosts(standbys=0)

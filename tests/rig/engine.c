@@ -370,10 +370,12 @@ static enum engine_result call(struct engine *e, const char *name,
     die(EXIT_USAGE, "no such call: %s", name);
 }
 
-static void finding(void *self, bool weak, const char *what, const char *fix)
+static void finding(void *self, enum engine_finding_kind kind, const char *what,
+                    const char *fix)
 {
     json_array_append_new(
-        self, json_pack("{sbssss}", "weak", weak, "what", what, "fix", fix));
+        self, json_pack("{sbsbssss}", "weak", kind == ENGINE_WEAK, "unprepared",
+                        kind == ENGINE_UNPREPARED, "what", what, "fix", fix));
 }
 
 static void respond(json_t *out, const char *result, const char *why,
