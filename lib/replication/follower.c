@@ -444,7 +444,7 @@ static enum follower_result empty(struct follower *f, int64_t *wait_ms,
                                    f->process};
     struct reading r = follow(f, &nowhere, 1, why);
     bool can_begin;
-    int64_t n;
+    int64_t n, bytes;
 
     if (r.result != ENGINE_DONE)
         return later(f, wait_ms, why);
@@ -452,7 +452,7 @@ static enum follower_result empty(struct follower *f, int64_t *wait_ms,
         return later(f, wait_ms, "replication was not begun for this process");
     can_begin = begins_empty(f, &r);
     clear_rest(f);
-    switch (snapshot_newest(&place, r.owner.at.history, &n, why)) {
+    switch (snapshot_newest(&place, r.owner.at.history, &n, &bytes, why)) {
     case SNAPSHOT_DONE:
         log_info(NULL, "restoring a snapshot", LS("file", f->db_path),
                  LI("turn", n));

@@ -14,7 +14,7 @@
 enum {
     MANIFEST = -1, /* the number of its part */
     MANIFEST_VERSION = 1,
-    MANIFEST_BYTES = 8 * 8 + HISTORY_BYTES + CHAIN_BYTES + SHA256_BYTES,
+    MANIFEST_BYTES = 9 * 8 + HISTORY_BYTES + CHAIN_BYTES + SHA256_BYTES,
     PART_HEAD_BYTES = 8, /* its number */
     DUE_MIN_BYTES = 64 * 1024 * 1024,
 };
@@ -23,13 +23,14 @@ enum {
 struct manifest {
     struct position at;
     int64_t whole_from, schema, page_bytes, size_pages, part_pages, parts;
+    int64_t stored_bytes;      /* of all parts, compressed */
     uint8_t sum[SHA256_BYTES]; /* over all parts: each adds to the one before */
 };
 
 bool snapshot_due(bool has_one, int64_t turns, int64_t turn_bytes,
-                  int64_t db_bytes)
+                  int64_t stored_bytes)
 {
-    int64_t limit = db_bytes > DUE_MIN_BYTES ? db_bytes : DUE_MIN_BYTES;
+    int64_t limit = stored_bytes > DUE_MIN_BYTES ? stored_bytes : DUE_MIN_BYTES;
 
     return !has_one || (turn_bytes > 0 && turns >= limit / turn_bytes);
 }
@@ -65,6 +66,7 @@ static void put_manifest(struct buf *out, const struct manifest *m)
     put_le64(out, (uint64_t)m->size_pages);
     put_le64(out, (uint64_t)m->part_pages);
     put_le64(out, (uint64_t)m->parts);
+    put_le64(out, (uint64_t)m->stored_bytes);
     buf_put(out, m->at.history, HISTORY_BYTES);
     buf_put(out, m->at.chain, CHAIN_BYTES);
     buf_put(out, m->sum, SHA256_BYTES);
@@ -76,7 +78,7 @@ static bool is_good(const struct manifest *m)
            m->page_bytes <= 65536 && m->part_pages > 0 &&
            m->part_pages <= SNAPSHOT_PART_BYTES / m->page_bytes &&
            m->size_pages > 0 && m->size_pages <= UINT32_MAX &&
-           m->parts == parts_of(m);
+           m->parts == parts_of(m) && m->stored_bytes >= 0;
 }
 
 static bool get_manifest(const struct buf *in, struct manifest *m)
@@ -92,9 +94,11 @@ static bool get_manifest(const struct buf *in, struct manifest *m)
     m->size_pages = (int64_t)get_le64(p + 40);
     m->part_pages = (int64_t)get_le64(p + 48);
     m->parts = (int64_t)get_le64(p + 56);
-    memcpy(m->at.history, p + 64, HISTORY_BYTES);
-    memcpy(m->at.chain, p + 64 + HISTORY_BYTES, CHAIN_BYTES);
-    memcpy(m->sum, p + 64 + HISTORY_BYTES + CHAIN_BYTES, SHA256_BYTES);
+    m->stored_bytes = (int64_t)get_le64(p + 64);
+    p += MANIFEST_BYTES - HISTORY_BYTES - CHAIN_BYTES - SHA256_BYTES;
+    memcpy(m->at.history, p, HISTORY_BYTES);
+    memcpy(m->at.chain, p + HISTORY_BYTES, CHAIN_BYTES);
+    memcpy(m->sum, p + HISTORY_BYTES + CHAIN_BYTES, SHA256_BYTES);
     return is_good(m);
 }
 
@@ -172,15 +176,25 @@ static enum snapshot_step read_one(const struct snapshot_place *place,
 
 enum snapshot_step snapshot_newest(const struct snapshot_place *place,
                                    const uint8_t history[HISTORY_BYTES],
-                                   int64_t *n, char why[ENGINE_WHY_BYTES])
+                                   int64_t *n, int64_t *bytes,
+                                   char why[ENGINE_WHY_BYTES])
 {
     struct read_part r = {0};
+    struct manifest manifest;
     enum snapshot_step s;
 
     read_part_init(&r);
     s = read_one(place, MANIFEST, history, &r, why);
     if (s == SNAPSHOT_DONE || s == SNAPSHOT_DAMAGED)
         *n = r.n;
+    if (s == SNAPSHOT_DONE && get_manifest(&r.plain, &manifest)) {
+        *bytes = manifest.stored_bytes;
+    } else if (s == SNAPSHOT_DONE) {
+        snprintf(why, ENGINE_WHY_BYTES,
+                 "the manifest of the snapshot at turn %lld is not valid",
+                 (long long)r.n);
+        s = SNAPSHOT_DAMAGED;
+    }
     read_part_fini(&r);
     return s;
 }
@@ -246,15 +260,18 @@ void snapshot_end(struct snapshot_maker *m)
 /* The snapshot before this one: it stays, and older ones go. */
 static enum snapshot_step look(struct snapshot_maker *m, char *why)
 {
+    int64_t bytes = 0;
     enum snapshot_step s = snapshot_newest(&m->place, m->manifest.at.history,
-                                           &m->before, why);
+                                           &m->before, &bytes, why);
 
     if (s == SNAPSHOT_WAIT)
         return s;
     if (s == SNAPSHOT_NO_ROW)
         m->before = -1;
-    if (m->before >= m->manifest.at.n)
+    if (m->before >= m->manifest.at.n) {
+        m->manifest.stored_bytes = bytes;
         return SNAPSHOT_DONE; /* there is one of this content */
+    }
     m->state = CLEAN;
     return SNAPSHOT_MORE;
 }
@@ -326,6 +343,7 @@ static enum snapshot_step write_part(struct snapshot_maker *m,
         read_pages(m);
         seal_one(&m->place, SEAL_SNAPSHOT, &m->manifest.at, mine->epoch,
                  &m->plain, &m->sealed);
+        m->manifest.stored_bytes += (int64_t)m->sealed.len;
     }
     s = put(m, mine, m->part, why);
     if (s == SNAPSHOT_MORE && ++m->part == m->manifest.parts)
@@ -451,6 +469,11 @@ void snapshot_progress(const struct snapshot_maker *m, int64_t *parts,
 
     *all = 2 * m->manifest.parts;
     *parts = written ? m->manifest.parts + m->part : m->part;
+}
+
+int64_t snapshot_bytes(const struct snapshot_maker *m)
+{
+    return m->manifest.stored_bytes;
 }
 
 /* ---- restoring one ---- */

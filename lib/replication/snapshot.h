@@ -32,14 +32,17 @@ struct snapshot_place {
     const char *process;
 };
 
-/* Whether the active should make one: there is none, or the log since it is as large as the database. `turns`: since it; `turn_bytes`: the average of a turn in the log. Pure. */
+/* Whether the active should make one: there is none, or the log since it is as large as it is. `turns`: since it; `turn_bytes`: the average of a turn in the log;
+ * `stored_bytes`: of its parts. Both are as they are stored, compressed. Pure. */
 bool snapshot_due(bool has_one, int64_t turns, int64_t turn_bytes,
-                  int64_t db_bytes);
+                  int64_t stored_bytes);
 
-/* The turn of the newest snapshot with a manifest. SNAPSHOT_DONE, _NO_ROW, _WAIT; _DAMAGED: its manifest has another key or history, and *n is set. */
+/* The newest snapshot with a manifest: its turn, and the bytes of its parts as they are stored. SNAPSHOT_DONE, _NO_ROW, _WAIT; _DAMAGED: its manifest has another key or history, and
+ * only *n is set. */
 enum snapshot_step snapshot_newest(const struct snapshot_place *place,
                                    const uint8_t history[HISTORY_BYTES],
-                                   int64_t *n, char why[ENGINE_WHY_BYTES]);
+                                   int64_t *n, int64_t *bytes,
+                                   char why[ENGINE_WHY_BYTES]);
 
 /* ---- the active ---- */
 
@@ -61,6 +64,8 @@ enum snapshot_step snapshot_step(struct snapshot_maker *m,
 /* Parts written and read back (each counts twice), and how many that will be. */
 void snapshot_progress(const struct snapshot_maker *m, int64_t *parts,
                        int64_t *all);
+/* After SNAPSHOT_DONE: the bytes of its parts, as they are stored. */
+int64_t snapshot_bytes(const struct snapshot_maker *m);
 
 /* ---- a standby ---- */
 

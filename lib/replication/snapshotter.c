@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum {
     LOOK_MS = 1000, /* between two questions whether one is due */
@@ -53,6 +52,7 @@ struct snapshotter {
     bool begin; /* the write-ahead log was copied, at `begin_at` */
     struct position begin_at;
     struct snapshot_state state;
+    int64_t stored_bytes; /* of the parts of the newest one */
     int64_t
         forget_n; /* what is before a snapshot at this turn is to end; 0: nothing */
     int64_t forgotten_n; /* everything before this snapshot has ended */
@@ -127,19 +127,12 @@ static void note_failure(struct snapshotter *s, const char *why)
 
 /* ---- whether one is due ---- */
 
-static int64_t file_bytes(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 ? st.st_size : 0;
-}
-
 static void ask_for_newest(struct snapshotter *s)
 {
     char why[ENGINE_WHY_BYTES] = "";
-    int64_t n = -1;
+    int64_t n = -1, bytes = 0;
 
-    switch (snapshot_newest(&s->place, s->history, &n, why)) {
+    switch (snapshot_newest(&s->place, s->history, &n, &bytes, why)) {
     case SNAPSHOT_DONE:
         break;
     case SNAPSHOT_NO_ROW:
@@ -156,11 +149,12 @@ static void ask_for_newest(struct snapshotter *s)
     s->knows_newest = true;
     lock(s);
     s->state.n = n;
+    s->stored_bytes = bytes;
     unlock(s);
 }
 
 /* The lock is held. */
-static bool is_due(const struct snapshotter *s, int64_t db_bytes)
+static bool is_due(const struct snapshotter *s)
 {
     const struct snapshot_state *t = &s->state;
     bool has_one = t->n >= 0 && t->n != s->damaged_n;
@@ -170,15 +164,14 @@ static bool is_due(const struct snapshotter *s, int64_t db_bytes)
         return false;
     if (s->in_log.n >= s->forget_n && t->n < s->forget_n)
         return true;
-    return snapshot_due(has_one, turns, s->turn_bytes / s->turns, db_bytes);
+    return snapshot_due(has_one, turns, s->turn_bytes / s->turns,
+                        s->stored_bytes);
 }
 
 static void look(struct snapshotter *s)
 {
-    int64_t db_bytes = file_bytes(s->db_path);
-
     lock(s);
-    s->state.due = is_due(s, db_bytes);
+    s->state.due = is_due(s);
     atomic_store(&s->wants_copy, s->state.due);
     wait_us(s, LOOK_MS * 1000);
     unlock(s);
@@ -325,6 +318,8 @@ static void is_made(struct snapshotter *s)
     parts = s->state.all_parts / 2;
     s->state.n = s->made_at.n;
     s->state.made_ms = now_ms();
+    s->state.parts = s->state.all_parts = 0;
+    s->stored_bytes = snapshot_bytes(s->maker);
     unlock(s);
     log_info(NULL, "a snapshot is in the engine", LS("file", s->db_path),
              LI("turn", s->made_at.n), LI("parts", parts),

@@ -41,7 +41,7 @@ static struct host host;
 static struct replicator *replicator;
 static int64_t takeover_ms;
 static struct db *db;
-static stmt *insert, *replace;
+static stmt *insert;
 
 /* ---- the engine: memory_engine.h for two threads, with faults ---- */
 
@@ -318,7 +318,6 @@ static inline void open_active(const uint8_t *key)
     db = db_open(file, &schema);
     db_replicate(db, &turns);
     insert = db_prepare(db, "INSERT INTO t VALUES(?, randomblob(?))");
-    replace = db_prepare(db, "UPDATE t SET pad = randomblob(?)");
 }
 
 static inline void close_active(void)
