@@ -169,7 +169,8 @@ class Commands(RigTest):
             self.assertEqual(a.cli_text("restore", str(backup)).returncode, 0)
         self.run_ok(a, "replicate", "begin")
         a.start()
-        self.assertIn("this database is a restored copy", a["sequencer"].log())
+        wait_for(lambda: "this database is a restored copy" in a["sequencer"].log(),  # the sockets are bound before
+                 what="the sequencer to say so")
         event = a.accept()
         series = {r.headers["grapnel-series"] for e in (first, event) for r in a.receiver.wait(e, timeout=60)}
         self.assertEqual(len(series), 2)
