@@ -360,16 +360,19 @@ enum content_match content_match(const struct content *c,
                                  char why[200])
 {
     const struct position *from = content_from(c);
+    int64_t was_in = c->in_file ? c->n : from->n;
 
+    if (c->stored.at.n > was_in)
+        was_in = c->stored.at.n;
     if (!same_history(at->history, from->history)) {
         snprintf(why, 200, "the log has another history");
         return CONTENT_DIVERGED;
     }
-    if (at->n < (c->in_file ? c->n : from->n)) {
+    if (at->n < was_in) {
         snprintf(why, 200,
                  "the log ends with turn %lld, and the file has turn %lld, "
                  "which was in it",
-                 (long long)at->n, (long long)(c->in_file ? c->n : from->n));
+                 (long long)at->n, (long long)was_in);
         return CONTENT_AHEAD;
     }
     if (at->n > from->n)

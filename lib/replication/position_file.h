@@ -9,7 +9,7 @@
 #include "engine.h"
 
 struct stored_position {
-    struct position at;
+    struct position at; /* a turn that was in the log */
     uint8_t salts
         [8]; /* of the write-ahead log that follows; zeros: none follows, or it is not known */
     uint8_t holder

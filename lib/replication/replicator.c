@@ -4,6 +4,7 @@
 #include "large_turn.h"
 #include "log.h"
 #include "permission.h"
+#include "position_file.h"
 #include "turn_pages.h"
 #include <assert.h>
 #include <pthread.h>
@@ -71,12 +72,27 @@ static void put_position(char out[100], const struct position *p)
     snprintf(out, 100, "turn %lld (chain %s...)", (long long)p->n, chain);
 }
 
+/* A start removes a last turn that the log lacks, as nobody may have been told of it (cut.h). Of this one somebody was. */
+static void note_acknowledged(const struct replicator *r)
+{
+    struct stored_position stored;
+
+    if (!position_file_read(r->db_path, &stored))
+        return;
+    stored.at = r->ownership.at;
+    stored.active = true;
+    if (position_file_write(r->db_path, &stored) != GR_OK)
+        log_error(NULL, "the disk is full: the next start may remove a turn",
+                  LI("turn", stored.at.n));
+}
+
 _Noreturn static void contradicts(const struct replicator *r)
 {
     const struct ownership *o = &r->ownership;
     const struct position *file = o->has_open ? &o->open : &o->at;
     char of_file[100], of_log[100];
 
+    note_acknowledged(r);
     put_position(of_file, file);
     put_position(of_log, &o->owner.at);
     if (!o->owner.exists)
@@ -88,11 +104,11 @@ _Noreturn static void contradicts(const struct replicator *r)
             r->process, r->db_path, of_file,
             o->has_open ? ", not acknowledged" : "");
     die(EXIT_STORAGE,
-        "the engine's log of %s contradicts %s: the file has %s%s, the log %s "
-        "%s. The engine was restored from a backup, or lost commits that it "
+        "the engine's log of %s contradicts %s: the file has %s%s, and the log "
+        "%s %s. The engine was restored from a backup, or lost commits that it "
         "had acknowledged: an operator has to begin a new history",
         r->process, r->db_path, of_file,
-        o->has_open ? ", not acknowledged," : "",
+        o->has_open ? ", not acknowledged" : "",
         memcmp(file->history, o->owner.at.history, HISTORY_BYTES) == 0
             ? "ends with"
             : "has another history, and ends with",

@@ -939,6 +939,44 @@ static void a_log_that_lost_turns_ends_the_active_with_74(void **state)
     assert_non_null(strstr(said, "the log ends with turn 1 "));
 }
 
+static int work_before_a_loss(void *self)
+{
+    if (t.turns < 2)
+        return work(self);
+    shared_lock(t.engine);
+    t.engine->e.seen.at.n = 1;
+    memcpy(t.engine->e.seen.at.chain, t.engine->e.rows[1].chain, CHAIN_BYTES);
+    small_make_durable(&t.engine->e);
+    pthread_mutex_unlock(&t.engine->lock);
+    return 0;
+}
+
+static void be_contradicted_when_idle(void)
+{
+    run_until_it_ends(work_before_a_loss);
+}
+
+/* Turn 2 was acknowledged. A start removes a last turn that the log does not have, but not this one. */
+static void a_turn_that_the_log_lost_is_not_removed_by_a_start(void **state)
+{
+    struct stored_position stored = {.active = true};
+    struct position end = {.n = 1};
+    struct content content;
+    char said[4096], why[200];
+
+    (void)state;
+    memcpy(stored.at.history, history, HISTORY_BYTES);
+    assert_int_equal(position_file_write(t.file, &stored), GR_OK);
+    assert_int_equal(ends_with(be_contradicted_when_idle, said), EXIT_STORAGE);
+    assert_non_null(strstr(said, "the file has turn 2 "));
+    memcpy(end.history, history, HISTORY_BYTES);
+    memcpy(end.chain, t.engine->e.rows[1].chain, CHAIN_BYTES);
+    assert_int_equal(content_read(t.file, &content, why), GR_OK);
+    assert_int_equal(
+        content_match(&content, &end, (struct bytes){0}, NULL, why),
+        CONTENT_AHEAD);
+}
+
 static int work_after_an_end(void *self)
 {
     if (t.turns == 2) {
@@ -1174,6 +1212,7 @@ int main(void)
         T(a_release_of_unknown_outcome_is_not_repeated),
         T(a_fenced_active_ends_with_75),
         T(a_log_that_lost_turns_ends_the_active_with_74),
+        T(a_turn_that_the_log_lost_is_not_removed_by_a_start),
         T(the_end_of_the_history_ends_the_active_with_74),
         T(sigterm_ends_a_wait_for_the_engine),
         T(sigterm_ends_a_wait_for_permission),
