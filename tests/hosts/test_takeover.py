@@ -194,6 +194,34 @@ class Takeover(RigTest):
         self.judge(cluster, sent)
         self.assertEqual(self.supervisor.unasked, [])
 
+    def test_a_host_with_a_full_disk_hands_its_stores_over(self):
+        """It cannot store anything more, also not the end of its work, and loses nothing."""
+        cluster = self.begin(takeover_s=30)
+        if cluster.hosts["a"].why_no_disk:
+            self.skipTest(cluster.hosts["a"].why_no_disk)
+        cluster.start("deliverer-1")
+        sent = [self.accept(cluster, "a") for _ in range(5)]
+        self.wounds.fill("a")
+
+        def is_refused():
+            """The process may have some space of its own left."""
+            body = cluster.plane_body()
+            status = cluster.post_to("a", body, timeout=30)[0]
+            if status == 200:
+                sent.append(json.loads(body)["data"]["n"])
+            return status == 503
+        self.supervised(is_refused, what="503 of the ingress with a full disk")
+        for name in STORES:
+            self.hand_over(cluster, name, "a", "b")
+        self.wait_active(cluster, "b")
+        self.assertEqual(cluster.engine.sql("SELECT process FROM grapnel.owner WHERE claim <> -1"), [])
+        sent.append(self.accept(cluster, "b"))
+        self.wounds.empty("a")
+        for name in STORES:
+            self.supervised(lambda n=name: cluster.is_whole(n), what=f"{name} of host a to follow")
+        self.judge(cluster, sent)
+        self.assertEqual(self.supervisor.unasked, [])
+
     def test_while_the_engine_is_away_nothing_is_acknowledged_and_then_all_goes_on(self):
         cluster = self.begin()
         cluster.start("deliverer-1")
