@@ -1379,13 +1379,15 @@ const struct command ctl_commands[] = {
         .args = "[NAME...]",
         .max = -1,
         .summary = "begin to replicate the databases of this host",
-        .help = "The processes must be stopped. Without NAME: ingress, "
-                "sequencer and dlqd. Their databases\nbecome the beginning "
-                "of a log in `replicate.database`; when the processes are "
-                "started here,\nthey replicate, and make a snapshot for "
-                "other hosts. On the other hosts nothing is to be\nbegun: "
-                "processes that start there without a database follow. "
-                "Repeat it after any error.",
+        .help = "The processes must be stopped. Without NAME: each ingress, "
+                "sequencer and dlqd that has a\ndatabase here, or that "
+                "`cluster.peers` names with this host (`ingress`, `sequencer` "
+                "and\n`dlqd` if it names no hosts). Their databases become "
+                "the beginning of a log in\n`replicate.database`; when the "
+                "processes are started here, they replicate, and make a\n"
+                "snapshot for other hosts. On the other hosts nothing is to be "
+                "begun: processes that\nstart there without a database "
+                "follow. Repeat it after any error.",
         .examples = "  grapnel replicate begin\n"
                     "  grapnel replicate begin ingress-2\n",
         .run = run_replicate_begin,

@@ -164,7 +164,7 @@ static int begin(const struct replicated *r, const char *process)
 
 int run_replicate_begin(struct ctl *c)
 {
-    static const char *const usual[] = {"ingress", "sequencer", "dlqd"};
+    struct string_list names = {0};
     struct replicated r;
     int code = 0;
 
@@ -172,10 +172,12 @@ int run_replicate_begin(struct ctl *c)
         if (!replicated_name(c->parsed.args[i]))
             return EXIT_USAGE;
     replicated_open(&r, c);
-    for (int i = 0; i < c->parsed.arg_count && !code; i++)
-        code = begin(&r, c->parsed.args[i]);
-    for (size_t i = 0; i < COUNT_OF(usual) && !c->parsed.arg_count && !code;
-         i++)
-        code = begin(&r, usual[i]);
+    for (int i = 0; i < c->parsed.arg_count; i++)
+        string_list_add(&names, c->parsed.args[i]);
+    if (!names.count && !replicated_names(&r, &names))
+        code = EXIT_CONFIG;
+    for (size_t i = 0; i < names.count && !code; i++)
+        code = begin(&r, names.items[i]);
+    string_list_fini(&names);
     return code;
 }

@@ -3,6 +3,7 @@
 #include "config.h"
 #include "permission.h"
 #include "stores.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -75,7 +76,7 @@ const struct engine_node *replicated_node(const struct engine_store *s,
     return NULL;
 }
 
-bool replicated_name(const char *name)
+static bool is_replicated_kind(const char *name)
 {
     const struct store_kind *kind = strchr(name, '/') ? NULL
                                                       : store_kind_of(name);
@@ -83,11 +84,76 @@ bool replicated_name(const char *name)
     for (size_t i = 0; kind && i < COUNT_OF(kinds); i++)
         if (strcmp(kind->process, kinds[i]) == 0)
             return true;
+    return false;
+}
+
+bool replicated_name(const char *name)
+{
+    if (is_replicated_kind(name))
+        return true;
     complain(EXIT_USAGE,
              "%s is not the name of a process that is replicated, such as "
              "ingress, sequencer, dlqd or ingress-2",
              name);
     return false;
+}
+
+static void add_name(struct string_list *l, const char *name)
+{
+    if (is_replicated_kind(name) && !string_list_has(l, name))
+        string_list_add(l, name);
+}
+
+/* true: `cluster.peers` says of a replicated process on which host it is. */
+static bool add_peers(const struct replicated *r, struct string_list *out)
+{
+    const struct settings *s = r->c->settings;
+    bool any = false;
+
+    for (size_t i = 0; i < s->cluster.peer_count; i++) {
+        const struct cluster_peer *peer = &s->cluster.peers[i];
+
+        if (!peer->host || !is_replicated_kind(peer->name))
+            continue;
+        any = true;
+        if (strcmp(peer->host, r->host) == 0)
+            add_name(out, peer->name);
+    }
+    return any;
+}
+
+static void add_files(const struct replicated *r, struct string_list *out)
+{
+    DIR *dir = opendir(r->state_dir);
+    struct dirent *e;
+
+    while (dir && (e = readdir(dir))) {
+        size_t n = strlen(e->d_name);
+
+        if (n > 3 && strcmp(e->d_name + n - 3, ".db") == 0) {
+            char *name = gr_strndup(e->d_name, n - 3);
+
+            add_name(out, name);
+            free(name);
+        }
+    }
+    if (dir)
+        closedir(dir);
+}
+
+bool replicated_names(const struct replicated *r, struct string_list *out)
+{
+    if (!add_peers(r, out))
+        for (size_t i = 0; i < COUNT_OF(kinds); i++)
+            add_name(out, kinds[i]);
+    add_files(r, out);
+    if (!out->count)
+        complain(EXIT_CONFIG,
+                 "cluster.peers has no ingress, sequencer or dlqd on host %s, "
+                 "which is the name of this host: correct `host` there, or "
+                 "set cluster.host",
+                 r->host);
+    return out->count > 0;
 }
 
 bool replicated_lock(const struct replicated *r, const char *process)

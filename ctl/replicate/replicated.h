@@ -29,6 +29,9 @@ const struct engine_node *replicated_node(const struct engine_store *s,
 
 /* Whether this is the name of a process that is replicated, such as ingress-2; else the error was printed. */
 bool replicated_name(const char *name);
+/* The replicated processes of this host: those that `cluster.peers` gives to it, or the usual three if it gives none to any host; and those with a database in state_dir. false: there
+ * are none, and the error was printed. */
+bool replicated_names(const struct replicated *r, struct string_list *out);
 /* Takes the lock of a stopped process, until this command exits. false: it runs, and the error was printed. */
 bool replicated_lock(const struct replicated *r, const char *process);
 char *replicated_path(const struct replicated *r,

@@ -2,6 +2,7 @@
 import json
 import pathlib
 import re
+import sqlite3
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
@@ -95,6 +96,26 @@ class Commands(RigTest):
         self.refused(b, 1, "and a has it", "replicate", "begin", "sequencer")
         a.stop()
         self.assertIn("has begun already", self.run_ok(a, "replicate", "begin"))
+
+    def test_begin_finds_every_replicated_store_of_its_host(self):
+        """P1: an ingress of another name replicates, too, whether `cluster.peers` names it or only its database is there."""
+        a, _ = self.hosts()
+        at = iter(range(7000, 8000, 10))
+        a.config["cluster"]["peers"] = [
+            {"name": name, "host": host, "address": f"127.0.0.1:{next(at)}", "key": f"{next(at):064x}"}
+            for name, host in [("ingress-2", "a"), ("ingress-2", "b"), ("sequencer", "a"), ("sequencer", "b"),
+                               ("dlqd", "b"), ("deliverer-a", "a")]]
+        a.write_config()
+        a.state_dir.mkdir()
+        said = self.run_ok(a, "replicate", "begin")
+        self.assertEqual(re.findall(r"^(\S+): replication begins", said, re.M), ["ingress-2", "sequencer"])
+        sqlite3.connect(a.state_dir / "ingress-3.db").execute("CREATE TABLE t(v)").connection.close()
+        self.run_ok(a, "replicate", "begin")
+        self.assertEqual(set(self.status(a, 1)), {"ingress-2", "ingress-3", "sequencer"})
+        (a.state_dir / "ingress-3.db").unlink()
+        a.config["cluster"]["host"] = "c"
+        a.write_config()
+        self.refused(a, 78, "cluster.peers has no ingress, sequencer or dlqd on host c", "replicate", "begin")
 
     def test_a_begin_that_was_interrupted_goes_on(self):
         """P1: the position is written before the engine's row, and the repetition uses it."""
