@@ -10,6 +10,7 @@
 
 struct overview {
     const struct replicated *r;
+    char weak[ENGINE_WHY_BYTES]; /* the first finding that can lose data */
     int64_t silent_ms; /* a standby writes its row twelve times as often */
     json_t *stores, *findings; /* lists */
     bool good;
@@ -24,9 +25,11 @@ static bool is_released(const struct owner *o)
 
 /* ---- judging ---- */
 
-/* What would be lost with the active's host, and *safe: somebody would take over. */
+enum { LOST_BYTES = 300 + ENGINE_WHY_BYTES };
+
+/* What would be lost with the active's host, and *safe: nothing, and somebody would take over. */
 static void judge(const struct overview *v, const struct engine_store *s,
-                  char out[300], bool *safe)
+                  char out[LOST_BYTES], bool *safe)
 {
     int ready = 0, running = 0;
 
@@ -38,16 +41,20 @@ static void judge(const struct overview *v, const struct engine_store *s,
         running += n->seen_ms <= v->silent_ms;
         ready += n->seen_ms <= v->silent_ms && n->ready;
     }
-    *safe = ready > 0;
-    if (ready)
-        snprintf(out, 300, "nothing: %d standby%s can take over", ready,
-                 ready == 1 ? "" : "s");
-    else if (s->snapshot_n < 0)
-        snprintf(out, 300,
+    *safe = ready > 0 && !*v->weak;
+    if (s->snapshot_n < 0 && !ready)
+        snprintf(out, LOST_BYTES,
                  "everything, unless the host comes back: there is no snapshot "
                  "yet, and no standby is ready");
+    else if (*v->weak)
+        snprintf(out, LOST_BYTES,
+                 "what the database has acknowledged and could lose: %s",
+                 v->weak);
+    else if (ready)
+        snprintf(out, LOST_BYTES, "nothing: %d standby%s can take over", ready,
+                 ready == 1 ? "" : "s");
     else
-        snprintf(out, 300,
+        snprintf(out, LOST_BYTES,
                  "nothing is lost, but nobody takes over until a standby is "
                  "ready: %s",
                  running ? "none is" : "none runs");
@@ -75,7 +82,7 @@ static void add_store(struct overview *v, const struct engine_store *s)
 {
     json_t *nodes = json_array(), *row;
     bool safe, held = !is_released(&s->owner);
-    char lost[300];
+    char lost[LOST_BYTES];
 
     for (size_t i = 0; i < s->node_count; i++)
         json_array_append_new(nodes, node_json(v, s, &s->nodes[i]));
@@ -108,6 +115,8 @@ static void found(void *self, enum engine_finding_kind kind, const char *what,
                           json_pack("{s:b,s:s,s:s}", "weak", (int)weak, "what",
                                     what, "fix", fix));
     v->good = v->good && !weak;
+    if (weak && !*v->weak)
+        snprintf(v->weak, sizeof v->weak, "%s", what);
 }
 
 static int read_all(struct overview *v)
@@ -125,11 +134,11 @@ static int read_all(struct overview *v)
     const struct engine_store *stores = replicated_overview(e, &count);
     int code = stores ? 0 : EXIT_UNAVAILABLE;
 
+    if (!code && engine_check(&settings, found, v, why) != GR_OK)
+        code = complain(EXIT_UNAVAILABLE, "the replication database: %s", why);
     for (size_t i = 0; i < count; i++)
         add_store(v, &stores[i]);
     engine_postgres.close(e);
-    if (!code && engine_check(&settings, found, v, why) != GR_OK)
-        code = complain(EXIT_UNAVAILABLE, "the replication database: %s", why);
     return code;
 }
 

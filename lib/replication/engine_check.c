@@ -25,12 +25,13 @@ static bool waits_for_standbys(const char *synchronous_commit)
  * checkpointer's copy of the setting, which it may read seconds after a reload, while it syncs files. */
 static const struct {
     const char *what, *fix;
-} weak_fsync = {"fsync is off: the engine loses acknowledged commits when a "
+} weak_fsync = {"fsync is off: the database loses acknowledged commits when a "
                 "machine fails",
                 "set fsync = on, and reload"},
-  weak_pages = {"full_page_writes is off: a crash of the engine's machine can "
-                "damage its tables",
-                "set full_page_writes = on, and reload"},
+  weak_pages =
+      {"full_page_writes is off: a crash of its machine can damage the "
+       "database",
+       "set full_page_writes = on, and reload"},
   weak_names = {"synchronous_standby_names is empty: an acknowledged commit is "
                 "on one machine only",
                 "set synchronous_standby_names, such as 'ANY 1 (a, b)', "

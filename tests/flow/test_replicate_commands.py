@@ -252,7 +252,7 @@ class Commands(RigTest):
 
     def test_a_weak_engine_is_refused_and_reported(self):
         """P1: an engine that can lose what it has acknowledged ends the start, unless the operator accepts it."""
-        a, _ = self.hosts(standbys=0)
+        a, b = self.hosts(standbys=0)
         a.state_dir.mkdir()
         done = a.cli_text("replicate", "begin", "sequencer")
         self.assertNotEqual(done.returncode, 0)
@@ -268,6 +268,15 @@ class Commands(RigTest):
         done = a.cli_text("replicate", "status")
         self.assertEqual(done.returncode, 1)
         self.assertTrue(re.search("synchronous_standby_names is empty", done.stdout), done)
+        b.config["replicate"]["accept_weak_durability"] = True
+        b.write_config()
+        b.follow()
+        store = self.status(a, 1)["sequencer"]
+        could = "what the database has acknowledged and could lose: synchronous_standby_names is empty"
+        self.assertEqual((store["safe"], store["lost_now"][:len(could)]), (False, could))
+        done = a.cli_text("replicate", "status")
+        self.assertIn(f"sequencer: {could}", done.stdout)
+        self.assertNotIn("nothing", done.stdout)
 
 
 if __name__ == "__main__":
