@@ -1,6 +1,7 @@
 """The installed systemd units are right, and processes work under a real systemd in their
 sandbox."""
 
+import base64
 import configparser
 import json
 import os
@@ -16,6 +17,8 @@ import yaml
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 import booted
+from engine_rig import Cluster
+from postgres import programs
 from rig import BUILD, PLANE_SECRET, ROOT, RigTest, main, wait_for
 
 KINDS = ["ingress", "sequencer", "deliverer", "dlqd", "console"]
@@ -286,6 +289,46 @@ class Booted(RigTest):
             if found and found.group(1).split()[1:] == [str(pid)]:
                 return int(path.parts[2])
         raise AssertionError(f"no process {pid}")
+
+    @unittest.skipUnless(programs(), "PostgreSQL is not installed")
+    def test_the_network_of_the_document_reaches_a_replication_database(self):
+        """The units give the sequencer and dlqd no network; what CLUSTER says gives it to them."""
+        engine = Cluster(standbys=1)
+        self.addCleanup(engine.close)
+        machine = self.machine()
+        key = machine.path("/etc/grapnel/replicate.key")
+        key.write_text(base64.b64encode(os.urandom(32)).decode())
+        self.ok("chown", "grapnel:", "/etc/grapnel/replicate.key")
+        self.ok("chmod", "600", "/etc/grapnel/replicate.key")
+        self.configure(cluster={"host": "hub-1"},
+                       replicate={"database": engine.relay(engine.primary).uri,
+                                  "key": "file:replicate.key"})
+        apart = "grapnel-sequencer.service", "grapnel-dlqd.service"
+        with self.subTest("without it"):
+            self.ok("systemctl", "start", *apart)
+            for unit in apart:
+                wait_for(lambda u=unit: "replication database cannot be reached" in self.journal("-u", u))
+            self.ok("systemctl", "stop", *apart)
+        text = (ROOT / "docs/CLUSTER.md").read_text()
+        commands = re.search(r"```sh\n(for name in sequencer dlqd;.*?)```", text, re.S)
+        self.ok("sh", "-ec", commands.group(1))
+        for unit in apart:
+            done = machine.run("systemd-analyze", "verify", "--man=no", unit)
+            self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+            self.assertEqual(self.property(unit, "PrivateNetwork"), "no")
+            self.assertEqual(self.property(unit, "IPAddressDeny"), "")
+            self.assertEqual(set(self.property(unit, "RestrictAddressFamilies").split()),
+                             {"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"})
+        self.grapnel("replicate", "begin")
+        self.ok("systemctl", "enable", "--now", "grapnel.target")
+        for unit in apart:
+            wait_for(lambda u=unit: self.property(u, "StatusText") and
+                     "standby" not in self.property(u, "StatusText"), 60, f"{unit} to be active")
+        wait_for(lambda: self.machine.run("runuser", "-u", "grapnel", "--", "/usr/local/bin/grapnel",
+                                          "status").returncode == 0, 60, "all processes")
+        event = self.rig_.accept()
+        self.rig_.receiver.wait(event, timeout=60)
+        self.ok("systemctl", "stop", "grapnel.target")
 
     def test_a_hanging_loop_is_killed_and_started_again(self):
         machine = self.machine()
