@@ -49,6 +49,8 @@ struct follower {
     bool from_snapshot; /* the file was restored by this process */
     bool checked;       /* the whole file */
     bool
+        knows_key; /* what the log or the snapshot has was decrypted, or there is nothing */
+    bool
         as_left; /* no turn was applied since the active of this host has left the file: db_open() checks it, or checker.h while it works */
     char trouble
         [ENGINE_WHY_BYTES]; /* why the last reading or its rows could not be used; "": nothing */
@@ -269,12 +271,16 @@ static gr_rc open_row(struct follower *f, const struct owner *owner,
                  (long long)row->n, reason);
     else if (large_turn_bytes(plain_of(f)))
         rc = read_slices(f, &about, large_turn_bytes(plain_of(f)), why);
+    f->knows_key |= rc == GR_OK;
     return rc;
 }
 
 /* ---- the start ---- */
 
 static const struct position nowhere;
+static const char not_begun[] =
+    "replication was not begun for this process: run `grapnel replicate begin` "
+    "on the host whose data it is to begin with";
 
 static void begin_empty(struct follower *f)
 {
@@ -319,7 +325,7 @@ static enum follower_result match(struct follower *f, int64_t *wait_ms,
     if (r.result != ENGINE_DONE)
         return later(f, wait_ms, why);
     if (!r.owner.exists)
-        return later(f, wait_ms, "replication was not begun for this process");
+        return later(f, wait_ms, not_begun);
     if (r.count) {
         memcpy(chain, r.rows[0].chain, CHAIN_BYTES);
         if (open_row(f, &r.owner, &r.rows[0], why) != GR_OK)
@@ -449,7 +455,7 @@ static enum follower_result empty(struct follower *f, int64_t *wait_ms,
     if (r.result != ENGINE_DONE)
         return later(f, wait_ms, why);
     if (!r.owner.exists)
-        return later(f, wait_ms, "replication was not begun for this process");
+        return later(f, wait_ms, not_begun);
     can_begin = begins_empty(f, &r);
     clear_rest(f);
     switch (snapshot_newest(&place, r.owner.at.history, &n, &bytes, why)) {
@@ -499,7 +505,7 @@ static enum follower_result restore(struct follower *f, int64_t *wait_ms,
     snapshot_restore_end(f->restore);
     f->restore = NULL;
     if (s == SNAPSHOT_DONE) {
-        f->from_snapshot = true;
+        f->from_snapshot = f->knows_key = true;
         return begin_following(f);
     }
     if (s == SNAPSHOT_DAMAGED)
@@ -627,9 +633,9 @@ static const char *missing(const struct follower *f,
     const struct ownership *o = &f->ownership;
 
     if (!o->seen)
-        return "the engine's log was not read yet";
+        return "the replication log was not read yet";
     if (!o->owner.exists)
-        return "replication was not begun for this process";
+        return not_begun;
     if (!position_equal(&o->at, &o->owner.at)) {
         snprintf(text, ENGINE_WHY_BYTES,
                  "the file has turn %lld, and the log ends with turn %lld",
@@ -650,12 +656,36 @@ static const char *missing(const struct follower *f,
     return NULL;
 }
 
+/* While no turn comes, a standby with another key would seem to be ready, and after its takeover nobody could read all of the log. The last active of this host may go on with another
+ * key: it makes another snapshot. */
+static bool has_the_key(struct follower *f, char why[ENGINE_WHY_BYTES])
+{
+    struct snapshot_place place = {f->s.ops, f->s.engine, f->sealer,
+                                   f->process};
+    int64_t n, bytes;
+
+    if (f->knows_key || f->as_left)
+        return true;
+    switch (snapshot_newest(&place, f->ownership.owner.at.history, &n, &bytes,
+                            why)) {
+    case SNAPSHOT_DONE:
+    case SNAPSHOT_NO_ROW:
+        f->knows_key = true;
+        break;
+    default:
+        break;
+    }
+    return f->knows_key;
+}
+
 /* GOES_ON with f->state FOLLOW: it is known whether it is ready. */
 static enum follower_result judge_ready(struct follower *f, int64_t *wait_ms)
 {
     char text[ENGINE_WHY_BYTES], why[200] = "";
     const char *what = missing(f, text);
 
+    if (!what && !has_the_key(f, text))
+        what = text;
     if (!what && !f->checked && !f->as_left) {
         show(f, "the file is being checked");
         if (!file_is_good(f, why))

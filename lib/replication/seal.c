@@ -284,7 +284,10 @@ static gr_rc check_front(const struct sealer *s, const struct bytes *parts,
                       "format %u",
                       i, front[0], VERSION);
     if (memcmp(front + ID_AT, s->id, ID_BYTES) != 0)
-        return refuse(why, "part %zu was encrypted with another key", i);
+        return refuse(why,
+                      "part %zu was encrypted with another key: "
+                      "replicate.key must be the same on each host",
+                      i);
     if (memcmp(front + SALT_AT, first + SALT_AT, SALT_BYTES) != 0 ||
         get_le64(front + COUNTER_AT) != get_le64(first + COUNTER_AT) + i)
         return refuse(why, "part %zu does not belong to part 0", i);

@@ -393,6 +393,28 @@ static void what_is_missing_is_said_and_nothing_is_taken_over(void **state)
     assert_not_ready(open_one(path_on('b')), "no snapshot");
 }
 
+/* No turn comes that would show it. */
+static void a_standby_with_another_key_is_not_ready(void **state)
+{
+    static const uint8_t other_key[SEAL_KEY_BYTES] = {8};
+    struct follower *f;
+    struct writer w;
+
+    (void)state;
+    make_store(30, &w);
+    make_snapshot(&w);
+    f = open_one(path_on('b'));
+    assert_int_equal(run_for(f, 1000, why), FOLLOWER_GOES_ON);
+    assert_true(state_of(f).ready);
+    follower_close(f);
+    assert_not_ready(open_with(path_on('b'), other_key, false),
+                     "encrypted with another key");
+    f = open_one(path_on('b'));
+    assert_int_equal(run_for(f, 1000, why), FOLLOWER_GOES_ON);
+    assert_true(state_of(f).ready);
+    follower_close(f);
+}
+
 /* An engine that is away is no silence of the active. */
 static void an_outage_of_the_engine_is_waited_for(void **state)
 {
@@ -453,6 +475,8 @@ int main(void)
             a_damaged_file_is_found_before_it_is_ready, setup, teardown),
         cmocka_unit_test_setup_teardown(
             what_is_missing_is_said_and_nothing_is_taken_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_standby_with_another_key_is_not_ready,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(an_outage_of_the_engine_is_waited_for,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(it_stops_when_asked, setup, teardown),
