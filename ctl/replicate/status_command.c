@@ -70,12 +70,14 @@ static json_t *node_json(const struct overview *v, const struct engine_store *s,
                                                    : "standby";
     int64_t behind = s->owner.at.n - n->n;
 
-    return json_pack("{s:s,s:s,s:b,s:o,s:I,s:I,s:I}", "host", n->host, "role",
-                     role, "ready", (int)(active || n->ready), "why",
+    return json_pack("{s:s,s:s,s:b,s:o,s:I,s:I,s:I,s:o}", "host", n->host,
+                     "role", role, "ready", (int)(active || n->ready), "why",
                      active || n->ready ? json_null() : json_text_of(n->why),
                      "turn", (json_int_t)(active ? s->owner.at.n : n->n),
                      "behind", (json_int_t)(active || behind < 0 ? 0 : behind),
-                     "seen_ms", (json_int_t)n->seen_ms);
+                     "seen_ms", (json_int_t)n->seen_ms, "peers",
+                     strcmp(role, "standby") == 0 ? json_integer(n->peers)
+                                                  : json_null());
 }
 
 static void add_store(struct overview *v, const struct engine_store *s)
@@ -88,10 +90,10 @@ static void add_store(struct overview *v, const struct engine_store *s)
         json_array_append_new(nodes, node_json(v, s, &s->nodes[i]));
     if (held && !replicated_node(s, s->owner.host))
         json_array_append_new(
-            nodes,
-            json_pack("{s:s,s:s,s:b,s:n,s:I,s:i,s:n}", "host", s->owner.host,
-                      "role", "active", "ready", 1, "why", "turn",
-                      (json_int_t)s->owner.at.n, "behind", 0, "seen_ms"));
+            nodes, json_pack("{s:s,s:s,s:b,s:n,s:I,s:i,s:n,s:n}", "host",
+                             s->owner.host, "role", "active", "ready", 1, "why",
+                             "turn", (json_int_t)s->owner.at.n, "behind", 0,
+                             "seen_ms", "peers"));
     judge(v, s, lost, &safe);
     v->good = v->good && safe && held;
     row = json_pack(
@@ -146,8 +148,8 @@ static int read_all(struct overview *v)
 
 static void print_hosts(const struct ctl *c, const json_t *stores)
 {
-    static const char *const heads[] = {"PROCESS", "HOST", "ROLE", "TURN",
-                                        "BEHIND",  "SEEN", "",     NULL};
+    static const char *const heads[] = {
+        "PROCESS", "HOST", "ROLE", "TURN", "BEHIND", "SEEN", "PEERS", "", NULL};
     struct table t;
     json_t *s, *n;
     size_t i, k;
@@ -177,6 +179,8 @@ static void print_hosts(const struct ctl *c, const json_t *stores)
             table_add(&t, PLAIN, "%s", text_of(n, "behind"));
             table_add(&t, PLAIN, "%s",
                       active ? "" : human_ms(integer_of(n, "seen_ms"), text));
+            table_add(&t, PLAIN, "%s",
+                      active || silent ? "" : text_of(n, "peers"));
             table_add(&t, DIM, "%s", silent ? "" : text_of(n, "why"));
         }
     }

@@ -134,6 +134,9 @@ static const struct value replica_fields[] = {
             "how long the last change took to be there, in "
             "microseconds; -1: there was none",
             .min = -1),
+    INTEGER("peers", "how many other processes of the pipeline it reaches, of "
+                     "those it exchanges messages with"),
+    INTEGER("alone_ms", "for how long it has reached none; 0: it reaches some"),
     TIME("failing_since",
          "since when the replication database acknowledges "
          "nothing; null: it does",

@@ -262,6 +262,8 @@ static bool take_over(struct daemon *d, struct fresh *f)
         if (d->plan->reload)
             d->plan->reload(d->plan->self, f->settings);
     }
+    if (d->replica)
+        replica_reload(d->replica, f->settings);
     d->settings = f->settings;
     f->settings = NULL;
     settings_free(old);
@@ -397,6 +399,13 @@ static void backup_step(struct daemon *d)
     d->backup_path = NULL;
 }
 
+/* It stops, and the standby on this host takes over. */
+static void hand_over(struct daemon *d, const char *host)
+{
+    d->heir = gr_strdup(host); /* until the process ends */
+    d->loop.stopping = true;
+}
+
 static json_t *on_handover(void *self, json_t *args, char why[200])
 {
     struct daemon *d = self;
@@ -413,8 +422,7 @@ static json_t *on_handover(void *self, json_t *args, char why[200])
     if (!replica_can_hand_over(d->replica, host, why))
         return NULL;
     log_info(NULL, "handing the store over", LS("to", host));
-    d->heir = gr_strdup(host); /* until the process ends */
-    d->loop.stopping = true;
+    hand_over(d, host);
     return json_pack("{s:s}", "host", host);
 }
 
@@ -546,6 +554,17 @@ static int work(void *self)
     return 0; /* after_commit() knows how long */
 }
 
+static void look_around(struct daemon *d)
+{
+    char heir[ENGINE_HOST_BYTES];
+
+    if (!d->replica || d->loop.stopping)
+        return;
+    if (replica_is_alone(d->replica, heir))
+        hand_over(d, heir);
+    d->wait_ms = loop_sooner(d->wait_ms, replica_look_ms(d->replica));
+}
+
 static void after_commit(void *self)
 {
     struct daemon *d = self;
@@ -563,6 +582,7 @@ static void after_commit(void *self)
     d->wait_ms = loop_sooner(d->wait_ms,
                              metrics_flush(d->metrics, d->loop.mono_ms));
     d->wait_ms = loop_sooner(d->wait_ms, daemon_health_turn(d));
+    look_around(d);
     if (control_reply_due(d->control))
         d->wait_ms = 0;
     if (db_backup_running(d->db) || d->loop.stopping)
@@ -687,7 +707,7 @@ static void open_db(struct daemon *d, char *path)
 
 /* Of a standby: it serves nobody, so only its log and its own configuration change. A configuration with errors would end the start when it takes over,
  * so the old one is kept. */
-static void reload_standby(void *self)
+static const struct settings *reload_standby(void *self)
 {
     struct daemon *d = self;
     struct fresh f;
@@ -697,6 +717,7 @@ static void reload_standby(void *self)
     take_over(d, &f);
     fresh_fini(&f);
     manager_ready();
+    return d->settings;
 }
 
 /* A standby may have waited for months. */

@@ -3,6 +3,7 @@
 #include "db_sums.h"
 #include "ipc.h"
 #include "log.h"
+#include "replica.h"
 #include "replicator.h"
 #include <czmq.h>
 
@@ -22,6 +23,7 @@ enum {
     COMMON_STANDBYS,
     COMMON_STANDBYS_READY,
     COMMON_BEHIND,
+    COMMON_PEERS,
     COMMON_APPEND,
     COMMON_MAY_SEND,
     COMMON_UNACKNOWLEDGED,
@@ -110,6 +112,11 @@ static const struct metric_family families[] = {
                        .kind = METRIC_GAUGE,
                        .unit = "turns",
                        .help = "turns that the last of these hosts lacks"},
+    [COMMON_PEERS] = {.name = "grapnel_replication_peers",
+                      .kind = METRIC_GAUGE,
+                      .unit = "processes",
+                      .help = "other processes of the pipeline that this one "
+                              "reaches, of those it exchanges messages with"},
     [COMMON_APPEND] = {.name = "grapnel_replication_append_seconds",
                        .kind = METRIC_HISTOGRAM,
                        .unit = "seconds",
@@ -188,6 +195,7 @@ static void measure_replication(struct daemon *d)
     set(d, COMMON_STANDBYS, NULL, NULL, (uint64_t)s.standbys);
     set(d, COMMON_STANDBYS_READY, NULL, NULL, (uint64_t)s.ready);
     set(d, COMMON_BEHIND, NULL, NULL, (uint64_t)s.behind);
+    set(d, COMMON_PEERS, NULL, NULL, (uint64_t)replica_peers(d->replica));
     set(d, COMMON_MAY_SEND, NULL, NULL, (uint64_t)s.may_send_ms);
     set(d, COMMON_UNACKNOWLEDGED, NULL, NULL,
         s.failing_since_ms && s.failing_since_ms < d->loop.now_ms

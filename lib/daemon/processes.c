@@ -27,6 +27,14 @@ bool process_is(const char *name, const char *wanted)
     return false;
 }
 
+bool processes_exchange(const char *a, const char *b)
+{
+    static const char others[] = "ingress deliverer dlqd";
+
+    return (process_is(a, "sequencer") && process_is(b, others)) ||
+           (process_is(b, "sequencer") && process_is(a, others));
+}
+
 int process_rank(const char *name)
 {
     for (size_t i = 0; i < COUNT_OF(kinds); i++)

@@ -31,6 +31,9 @@ void processes_fini(struct processes *p);
 /* "deliverer-7" and "deliverer" are of the kind "deliverer". `kinds`: one, or several with blanks
  * between. Pure. */
 bool process_is(const char *name, const char *kinds);
+/* Whether processes with these names send each other messages, over the network if they are on two hosts: all of them go by the
+ * sequencer. Pure. */
+bool processes_exchange(const char *a, const char *b);
 /* Those that store events and send them to the sequencer. */
 #define PROCESSES_WITH_ARCHIVE "ingress outbox reconcile"
 /* The order in which processes are listed: ingress, sequencer, deliverer, dlqd, console,

@@ -1,5 +1,6 @@
 /* replica: the start of a replicated process, as a standby until it owns the store, and its end. */
 #include "replica.h"
+#include "alone.h"
 #include "clock.h"
 #include "config.h"
 #include "engine_check.h"
@@ -9,6 +10,7 @@
 #include "manager.h"
 #include "permission.h"
 #include "position_file.h"
+#include "reach.h"
 #include "sealed.h"
 #include "sha256.h"
 #include <errno.h>
@@ -43,6 +45,12 @@ struct replica {
     struct engine *engine; /* the replicator's, when there is one */
     struct follower *follower;
     struct replicator *replicator;
+    struct reach *reach;
+
+    /* While it owns the store; mono_ms(). */
+    int64_t owned_since_ms;
+    int64_t heir_since_ms; /* a standby reaches some processes; 0: none does */
+    int64_t look_due_ms;
 
     /* While it follows. */
     pthread_t thread;
@@ -224,9 +232,12 @@ static void say(struct replica *r, const struct follower_state *f,
 static void report(struct replica *r)
 {
     int64_t now = mono_ms();
+    struct reach_state reach;
     struct follower_state f;
     char status[STATUS_BYTES];
 
+    reach_state(r->reach, &reach);
+    follower_reaches(r->follower, reach.reached);
     follower_state(r->follower, &f);
     say(r, &f, now);
     manager_turn(now);
@@ -242,14 +253,14 @@ static void report(struct replica *r)
 }
 
 /* true: SIGTERM or SIGINT. */
-static bool take_signals(const struct replica_start *s)
+static bool take_signals(struct replica *r, const struct replica_start *s)
 {
     struct signalfd_siginfo info;
     bool stop = false;
 
     while (read(s->signal_fd, &info, sizeof info) == sizeof info) {
         if (info.ssi_signo == SIGHUP)
-            s->reload(s->self);
+            reach_reload(r->reach, s->reload(s->self));
         else
             stop = true;
     }
@@ -271,6 +282,7 @@ _Noreturn static void stop(struct replica *r)
         engine_postgres.release(r->engine, &o->mine, &o->at, o->owner.beat, "",
                                 why);
     follower_close(r->follower);
+    reach_close(r->reach);
     engine_postgres.close(r->engine);
     log_info(NULL, "stopped");
     manager_close();
@@ -285,7 +297,7 @@ static void wait_for_ownership(struct replica *r, const struct replica_start *s)
     manager_ready(); /* a standby is what it is to be */
     do {
         report(r);
-        if (poll(fds, 2, LOOK_MS) > 0 && fds[0].revents && take_signals(s))
+        if (poll(fds, 2, LOOK_MS) > 0 && fds[0].revents && take_signals(r, s))
             stop(r);
     } while (!fds[1].revents);
     end_following(r);
@@ -325,6 +337,7 @@ struct replica *replica_become_owner(const struct replica_start *s)
     e = engine_settings(r);
     r->engine = engine_postgres.open(&e);
     log_info(NULL, "standby", LS("host", r->host), LS("file", r->db_path));
+    r->reach = reach_open(r->process, s->settings);
     begin_following(r, s, ended);
     wait_for_ownership(r, s);
     with.engine = r->engine;
@@ -334,6 +347,7 @@ struct replica *replica_become_owner(const struct replica_start *s)
     follower_close(r->follower);
     r->follower = NULL;
     r->engine = NULL;
+    r->owned_since_ms = mono_ms();
     return r;
 }
 
@@ -404,11 +418,64 @@ void replica_close(struct replica *r)
     if (!r)
         return;
     replicator_close(r->replicator);
+    reach_close(r->reach);
     explicit_bzero(r->key, sizeof r->key);
     free(r->process);
     free(r->db_path);
     free(r->database);
     free(r);
+}
+
+void replica_reload(struct replica *r, const struct settings *settings)
+{
+    reach_reload(r->reach, settings);
+}
+
+int replica_peers(struct replica *r)
+{
+    struct reach_state s;
+
+    reach_state(r->reach, &s);
+    return s.reached;
+}
+
+int replica_look_ms(const struct replica *r)
+{
+    int64_t left_ms = r->look_due_ms - mono_ms();
+
+    return left_ms > 0 ? (int)left_ms : 0;
+}
+
+bool replica_is_alone(struct replica *r, char heir[ENGINE_HOST_BYTES])
+{
+    int64_t now = mono_ms();
+    struct engine_node node;
+    struct reach_state s;
+    struct alone_facts f;
+
+    if (now < r->look_due_ms)
+        return false;
+    r->look_due_ms = now + reach_every_ms(r->takeover_after_ms);
+    if (!replicator_heir(r->replicator, &node))
+        r->heir_since_ms = 0;
+    else if (!r->heir_since_ms)
+        r->heir_since_ms = now;
+    reach_state(r->reach, &s);
+    f = (struct alone_facts){
+        .takeover_after_ms = r->takeover_after_ms,
+        .tenure_ms = alone_tenure_ms(),
+        .owned_ms = now - r->owned_since_ms,
+        .none_ms = s.none_ms,
+        .heir_ms = r->heir_since_ms ? now - r->heir_since_ms : 0};
+    if (!alone_should_hand_over(&f))
+        return false;
+    snprintf(heir, ENGINE_HOST_BYTES, "%s", node.host);
+    log_warn(NULL,
+             "this process reaches no other process of the pipeline, and a "
+             "standby does; it hands the store over",
+             LS("to", heir), LI("alone_ms", f.none_ms),
+             LI("peers_there", node.peers));
+    return true;
 }
 
 bool replica_waits(struct replica *r)
@@ -447,14 +514,17 @@ json_t *replica_json(struct replica *r)
 {
     struct replicator_state s;
     struct snapshot_state snapshot;
+    struct reach_state reach;
 
     replicator_state(r->replicator, &s);
     replicator_snapshots(r->replicator, &snapshot);
+    reach_state(r->reach, &reach);
     return json_pack(
-        "{s:s,s:s,s:I,s:I,s:b,s:I,s:I,s:o,s:s,s:{s:I,s:o,s:I,s:I,s:s}}", "host",
-        r->host, "role", "active", "epoch", (json_int_t)s.epoch, "turn",
+        "{s:s,s:s,s:I,s:I,s:b,s:I,s:I,s:i,s:I,s:o,s:s,s:{s:I,s:o,s:I,s:I,s:s}}",
+        "host", r->host, "role", "active", "epoch", (json_int_t)s.epoch, "turn",
         (json_int_t)s.n, "turn_open", (int)s.turn_open, "may_send_ms",
         (json_int_t)s.may_send_ms, "append_us", (json_int_t)s.append_us,
+        "peers", reach.reached, "alone_ms", (json_int_t)reach.none_ms,
         "failing_since", json_time(s.failing_since_ms), "error", s.error,
         "snapshot", "turn", (json_int_t)snapshot.n, "made_at",
         json_time(snapshot.made_ms), "parts", (json_int_t)snapshot.parts,

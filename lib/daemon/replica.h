@@ -20,8 +20,8 @@ struct replica_start {
     const char *lock_text; /* what the start before this one wrote there */
     int signal_fd;         /* of loop.h */
     int schema;            /* the newest version that this program knows */
-    /* On SIGHUP: log files are opened again, and the configuration is checked. */
-    void (*reload)(void *self);
+    /* On SIGHUP: log files are opened again, and the configuration is checked. Returns the one that is in force then. */
+    const struct settings *(*reload)(void *self);
     void *self;
 };
 
@@ -42,6 +42,17 @@ const char *replica_host(const struct replica *r);
 
 /* Whether this host is a standby that may take over; else `why` says what is missing. */
 bool replica_can_hand_over(struct replica *r, const char *host, char why[200]);
+/* The owner has another configuration. */
+void replica_reload(struct replica *r, const struct settings *settings);
+
+/* How many processes of the pipeline this one reaches (reach.h). */
+int replica_peers(struct replica *r);
+/* Of the owner, after replica_look_ms(), while it may send: whether it should hand over because it reaches no other process, and a standby does
+ * (alone.h). It is logged, and `heir` says to whom. It looks only when it is due. */
+bool replica_is_alone(struct replica *r, char heir[ENGINE_HOST_BYTES]);
+/* Until that is due. */
+int replica_look_ms(const struct replica *r);
+
 /* Gives the store away and ends the replicator. No turn is open, and nothing is sent any more. `heir`: the host that takes over at once; NULL: any.
  * NULL for `r` is allowed. */
 void replica_release(struct replica *r, const char *heir);

@@ -49,6 +49,7 @@ struct node {
     struct position at;
     bool ready;
     const char *why; /* not ready: what is missing, in one sentence; else "" */
+    int peers; /* active processes of the pipeline that a standby reaches */
 };
 
 /* The row of a host, for people and for a handover: a read proves nothing. */
@@ -57,6 +58,7 @@ struct engine_node {
     int64_t n;                  /* the last turn that it has */
     bool ready;                 /* may take over */
     char why[ENGINE_WHY_BYTES]; /* not ready: what is missing */
+    int peers; /* active processes of the pipeline that a standby reaches */
     int64_t seen_ms; /* how long ago it wrote its row, by the engine's clock */
 };
 

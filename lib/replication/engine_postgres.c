@@ -288,11 +288,12 @@ static bool read_log(struct engine *e, PGresult *r, size_t *count)
 }
 
 static const char node_sql[] =
-    "INSERT INTO grapnel.node (process, host, n, chain, ready, why, seen) "
-    "VALUES ($1, $2, $3, $4, $5, $6, pg_catalog.clock_timestamp()) "
+    "INSERT INTO grapnel.node "
+    "(process, host, n, chain, ready, why, peers, seen) "
+    "VALUES ($1, $2, $3, $4, $5, $6, $7, pg_catalog.clock_timestamp()) "
     "ON CONFLICT (process, host) DO UPDATE SET n = excluded.n, "
     "chain = excluded.chain, ready = excluded.ready, why = excluded.why, "
-    "seen = excluded.seen";
+    "peers = excluded.peers, seen = excluded.seen";
 static const char owner_sql[] = "SELECT " OWNER_COLUMNS
                                 " FROM grapnel.owner WHERE process = $1";
 /* A turn's sum includes all of its parts, because rows with the same n are peers in the order of the window. */
@@ -317,6 +318,7 @@ static void add_node(struct transaction *t, const struct engine *e,
     param_bytes(p, me->at.chain, CHAIN_BYTES);
     param_bool(p, me->ready);
     param_text(p, me->why);
+    param_int4(p, me->peers);
 }
 
 static enum engine_result pg_follow(struct engine *e, const struct node *me,
@@ -394,8 +396,9 @@ static enum engine_result pg_put_snapshot(struct engine *e,
 
 /* What is read must survive: so it also writes, into the row of this node. */
 static const char touch_sql[] =
-    "INSERT INTO grapnel.node (process, host, n, chain, ready, why, seen) "
-    "VALUES ($1, $2, 0, '', false, 'it reads a snapshot', "
+    "INSERT INTO grapnel.node "
+    "(process, host, n, chain, ready, why, peers, seen) "
+    "VALUES ($1, $2, 0, '', false, 'it reads a snapshot', 0, "
     "pg_catalog.clock_timestamp()) "
     "ON CONFLICT (process, host) DO UPDATE SET seen = excluded.seen";
 static const char snapshot_sql[] =
@@ -651,11 +654,19 @@ static enum engine_result pg_clear(struct engine *e, bool *more,
 
 /* ---- for people ---- */
 
-#define NODE_COLUMNS                 \
-    "process, host, n, ready, why, " \
+#define NODE_COLUMNS                        \
+    "process, host, n, ready, why, peers, " \
     "(1000 * extract(epoch FROM pg_catalog.clock_timestamp() - seen))::int8"
 
-enum { NODE_PROCESS, NODE_HOST, NODE_N, NODE_READY, NODE_WHY, NODE_SEEN };
+enum {
+    NODE_PROCESS,
+    NODE_HOST,
+    NODE_N,
+    NODE_READY,
+    NODE_WHY,
+    NODE_PEERS,
+    NODE_SEEN,
+};
 
 /* Makes e->nodes of the rows. */
 static void read_nodes(struct engine *e, const PGresult *r)
@@ -670,6 +681,7 @@ static void read_nodes(struct engine *e, const PGresult *r)
         node->n = get_number(r, i, NODE_N);
         node->ready = get_number(r, i, NODE_READY);
         get_text(r, i, NODE_WHY, node->why, sizeof node->why);
+        node->peers = (int)get_number(r, i, NODE_PEERS);
         node->seen_ms = get_number(r, i, NODE_SEEN);
     }
 }

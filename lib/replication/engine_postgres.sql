@@ -45,6 +45,7 @@ CREATE TABLE grapnel.node (
   chain bytea NOT NULL,
   ready boolean NOT NULL,  -- may take over
   why text NOT NULL,       -- why it is not ready
+  peers integer NOT NULL,  -- active processes of the pipeline that it reaches
   seen timestamptz NOT NULL,
   PRIMARY KEY (process, host)
 ) WITH (fillfactor = 10, vacuum_truncate = false,

@@ -62,6 +62,7 @@ struct follower {
     pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t wake;
     bool stop;
+    int peers; /* follower_reaches() */
     struct follower_state shown;
 };
 
@@ -134,6 +135,13 @@ void follower_stop(struct follower *f)
     pthread_mutex_unlock(&f->lock);
 }
 
+void follower_reaches(struct follower *f, int peers)
+{
+    pthread_mutex_lock(&f->lock);
+    f->peers = peers;
+    pthread_mutex_unlock(&f->lock);
+}
+
 static bool is_stopped(struct follower *f)
 {
     bool stop;
@@ -177,6 +185,7 @@ static struct reading follow(struct follower *f, const struct position *at,
 
     pthread_mutex_lock(&f->lock);
     snprintf(missing, sizeof missing, "%s", f->shown.why);
+    me.peers = f->peers;
     pthread_mutex_unlock(&f->lock);
     f->last_follow_ms = mono_ms();
     r.result = f->s.ops->follow(f->s.engine, &me, max_bytes, &r.owner, &r.rows,

@@ -55,6 +55,8 @@ enum follower_result follower_step(struct follower *f, int64_t *wait_ms,
                                    char why[ENGINE_WHY_BYTES]);
 /* From any thread: follower_run() returns after the step under way. */
 void follower_stop(struct follower *f);
+/* From any thread: how many active processes of the pipeline this one reaches, for its row. It does not matter for a takeover. */
+void follower_reaches(struct follower *f, int peers);
 /* Of the thread that ran it, after it has returned. */
 const struct ownership *follower_ownership(const struct follower *f);
 

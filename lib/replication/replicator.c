@@ -592,6 +592,26 @@ bool replicator_node(struct replicator *r, const char *host,
     return found;
 }
 
+bool replicator_heir(struct replicator *r, struct engine_node *out)
+{
+    const struct engine_node *best = NULL;
+
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < r->node_count; i++) {
+        const struct engine_node *node = &r->nodes[i];
+
+        if (node->ready && node->peers > (best ? best->peers : 0) &&
+            seen_ms(r, node) <= r->ownership.takeover_after_ms)
+            best = node;
+    }
+    if (best) {
+        *out = *best;
+        out->seen_ms = seen_ms(r, best);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return best != NULL;
+}
+
 void replicator_state(struct replicator *r, struct replicator_state *out)
 {
     pthread_mutex_lock(&r->lock);

@@ -74,6 +74,8 @@ void replicator_state(struct replicator *r, struct replicator_state *out);
 /* Another host, as last read; seen_ms includes the time since then. false: it has no row. */
 bool replicator_node(struct replicator *r, const char *host,
                      struct engine_node *out);
+/* The host that may take over and reaches the most processes of the pipeline, at least one. It has written its row within takeover_after. false: there is none. */
+bool replicator_heir(struct replicator *r, struct engine_node *out);
 /* snapshotter_forget(); true without a snapshotter. */
 bool replicator_forget(struct replicator *r, int64_t n);
 void replicator_snapshots(struct replicator *r, struct snapshot_state *out);

@@ -355,14 +355,14 @@ class Calls(EngineTest):
 
     def test_the_row_of_the_node_says_how_far_it_is(self):
         a = self.active()
-        self.done(a.engine.follow(n=5, chain=chain(5), ready=True, max_bytes=0))
-        query = "SELECT process, host, n, right(encode(chain, 'hex'), 2), ready, why FROM grapnel.node"
-        self.assertEqual(self.primary.sql(query), ["sequencer|a|5|05|t|"])
+        self.done(a.engine.follow(n=5, chain=chain(5), ready=True, peers=3, max_bytes=0))
+        query = "SELECT process, host, n, right(encode(chain, 'hex'), 2), ready, why, peers FROM grapnel.node"
+        self.assertEqual(self.primary.sql(query), ["sequencer|a|5|05|t||3"])
         self.done(a.engine.follow(n=6, chain=chain(6), why="no secret \u00e4", max_bytes=0))
-        self.assertEqual(self.primary.sql(query), ["sequencer|a|6|06|f|no secret \u00e4"])
-        self.done(a.engine.follow(n=6, chain=chain(6), max_bytes=0))
+        self.assertEqual(self.primary.sql(query), ["sequencer|a|6|06|f|no secret \u00e4|0"])
+        self.done(a.engine.follow(n=6, chain=chain(6), peers=1, max_bytes=0))
         self.no_row(a.engine.get_snapshot(part=-1))  # writes it, and changes nothing of it
-        self.assertEqual(self.primary.sql(query), ["sequencer|a|6|06|f|"])
+        self.assertEqual(self.primary.sql(query), ["sequencer|a|6|06|f||1"])
 
 
 @unittest.skipUnless(programs(), "PostgreSQL is not installed")
@@ -380,13 +380,13 @@ class People(EngineTest):
         self.assertEqual(self.nodes(a.engine), [])
         c, b = (self.cluster.engine(host=h, hold_ms=LONG) for h in "cb")
         other = self.cluster.engine(host="d", process="dlqd", hold_ms=LONG)
-        self.done(c.follow(n=7, chain=chain(7), ready=True, max_bytes=0))
+        self.done(c.follow(n=7, chain=chain(7), ready=True, peers=2, max_bytes=0))
         self.done(b.follow(n=5, chain=chain(5), why="no secret \u00e4", max_bytes=0))
         self.done(other.follow(n=1, chain=chain(1), max_bytes=0))
-        node_b = {"host": "b", "n": 5, "ready": False, "why": "no secret \u00e4"}
-        node_c = {"host": "c", "n": 7, "ready": True, "why": ""}
+        node_b = {"host": "b", "n": 5, "ready": False, "why": "no secret \u00e4", "peers": 0}
+        node_c = {"host": "c", "n": 7, "ready": True, "why": "", "peers": 2}
         self.assertEqual(self.nodes(a.engine), [node_b, node_c])
-        self.assertEqual(self.nodes(b), [{"host": "a", "n": 0, "ready": False, "why": ""}, node_c])
+        self.assertEqual(self.nodes(b), [{"host": "a", "n": 0, "ready": False, "why": "", "peers": 0}, node_c])
         self.primary.sql("UPDATE grapnel.node SET seen = seen - interval '90 s' WHERE host = 'c'")
         ages = {n["host"]: n["seen_ms"] for n in self.done(a.engine.nodes())["nodes"]}
         self.assertGreaterEqual(ages["c"], 90_000)

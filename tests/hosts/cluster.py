@@ -174,7 +174,7 @@ class Cluster(Rig):
             self.run_dir, self.state_dir = self.hosts[self.hub].run_dir, self.hosts[self.hub].state_dir
             self.config_path = self.hosts[self.hub].config_path
             if self.replicated:
-                done = self.cli_at(self.hub, "replicate", "begin", *self.replicated)
+                done = self.cli_at(hosts_of(layout, self.replicated[0])[0], "replicate", "begin", *self.replicated)
                 assert done.returncode == 0, done.stderr
         except BaseException:
             self.close_network()

@@ -3,61 +3,18 @@ host goes on with all that was acknowledged."""
 
 import contextlib
 import http.client
-import json
 import pathlib
 import sys
 import time
 
 sys.path[:0] = [str(pathlib.Path(__file__).parent), str(pathlib.Path(__file__).parents[1] / "rig")]
-import checker
 import faults
-from cluster import Cluster
 from postgres import prepare, programs
-from rig import SLOW, RigTest, main, sign_plane, wait_for
-
-STORES = ["ingress", "sequencer", "dlqd"]
-ENGINE = ["db1", "db2", "db3"]
-TAKEOVER_S = 3 if SLOW == 1 else 8
+from replicated import STORES, TAKEOVER_S, ReplicatedTest
+from rig import SLOW, main, sign_plane
 
 
-class Takeover(RigTest):
-    def begin(self, takeover_s=TAKEOVER_S, hosts="ab"):
-        """Host a has the active processes, all others are standbys that are ready, and host d has the deliverer."""
-        cluster = Cluster({**{host: STORES for host in hosts}, "d": ["deliverer-1"]},
-                          lambda rig: [rig.endpoint("crm", ordered="workspace")], engine=ENGINE, takeover_s=takeover_s)
-        self.addCleanup(self._end, cluster)
-        self.wounds = faults.Wounds(cluster)
-        self.supervisor = faults.Supervisor(self.wounds)
-        cluster.start_host("a")
-        for name in STORES:
-            wait_for(lambda n=name: cluster.active(n), 60, f"{name} to be active on a")
-        for host in hosts[1:]:
-            cluster.start_host(host)
-        for name in STORES:
-            wait_for(lambda n=name: cluster.is_whole(n), 60, f"the standbys of {name} to be ready")
-        return cluster
-
-    def supervised(self, fact, timeout=60, what=None):
-        """Waits for it, while processes that end are started again."""
-        def look():
-            self.supervisor.look()
-            return fact()
-        return wait_for(look, timeout, what)
-
-    def wait_active(self, cluster, host):
-        for name in STORES:
-            self.supervised(lambda n=name: (d := cluster.active(n)) and d.rig.name == host, what=f"{name} on {host}")
-
-    def accept(self, cluster, host, body=None):
-        """Posts it until the ingress of this host has accepted it, which makes one event; its `n`."""
-        body = body or cluster.plane_body()
-
-        def accepted():
-            with contextlib.suppress(OSError):
-                return cluster.post_to(host, body, timeout=5)[0] == 200
-        self.supervised(accepted, what=f"the ingress of {host} to accept an event")
-        return json.loads(body)["data"]["n"]
-
+class Takeover(ReplicatedTest):
     def hand_over(self, cluster, name, host, to):
         """The active looks at the standbys once in each `hold` when it has nothing else to do, so it may know an older state."""
         def accepted():
@@ -67,15 +24,6 @@ class Takeover(RigTest):
             self.assertEqual(done.returncode, 0, done.stderr)
             return done.stdout
         print(self.supervised(accepted, what=f"handover of {name}").strip(), file=sys.stderr)
-
-    def judge(self, cluster, sent):
-        """Each of these was delivered as one event, in the order of their numbers, which have no gap; and nothing else."""
-        def delivered():
-            return list(cluster.receiver.delivered("/crm").values())
-        wait_for(lambda: {checker.event_number(r) for r in delivered()} >= set(sent), 60, what="deliveries")
-        cluster.settle()
-        self.assertEqual(sorted(checker.event_number(r) for r in delivered()), sorted(sent))
-        self.assertEqual([checker.number(r) for r in delivered()], list(range(1, len(sent) + 1)))
 
     def test_a_host_that_is_wiped_after_a_2xx_loses_nothing(self):
         """Nothing of the event had left the host, except to the engine's log."""

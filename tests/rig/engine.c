@@ -164,7 +164,8 @@ static enum engine_result follow(struct engine *e, const json_t *in,
 {
     struct node me = {.at = position(in),
                       .ready = json_is_true(json_object_get(in, "ready")),
-                      .why = text(in, "why")};
+                      .why = text(in, "why"),
+                      .peers = (int)number(in, "peers")};
     const struct log_row *rows;
     struct owner seen = {0};
     json_t *turns = json_array();
@@ -224,10 +225,10 @@ static json_t *node_list(const struct engine_node *nodes, size_t count)
 
     for (size_t i = 0; i < count; i++)
         json_array_append_new(
-            list,
-            json_pack("{sssIsbsssI}", "host", nodes[i].host, "n",
-                      (json_int_t)nodes[i].n, "ready", nodes[i].ready, "why",
-                      nodes[i].why, "seen_ms", (json_int_t)nodes[i].seen_ms));
+            list, json_pack("{sssIsbsssisI}", "host", nodes[i].host, "n",
+                            (json_int_t)nodes[i].n, "ready", nodes[i].ready,
+                            "why", nodes[i].why, "peers", nodes[i].peers,
+                            "seen_ms", (json_int_t)nodes[i].seen_ms));
     return list;
 }
 

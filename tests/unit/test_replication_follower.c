@@ -136,6 +136,11 @@ static void a_standby_follows_and_takes_over_after_the_silence(void **state)
         assert_int_equal(host.engine->node.at.n, host.engine->last);
     }
     assert_true(host.engine->node.ready);
+    assert_int_equal(host.engine->node.peers, 0);
+    follower_reaches(b, 3);
+    host.engine->owner.beat++;
+    assert_int_equal(run_for(b, 1000, why), FOLLOWER_GOES_ON);
+    assert_int_equal(host.engine->node.peers, 3);
     assert_int_equal(host.engine->claims, 0);
     begun_ms = mono_ms();
     assert_int_equal(run_for(b, 10 * TAKEOVER_AFTER_MS, why), FOLLOWER_OWNER);

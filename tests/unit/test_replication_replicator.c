@@ -715,6 +715,42 @@ static void the_state_counts_the_standbys(void **state)
     assert_false(replicator_node(t.replicator, "d", &node));
 }
 
+static void reaches(const char *host, bool ready, int64_t seen_ms, int peers)
+{
+    has_node(host, 3, ready, seen_ms);
+    t.engine->nodes[t.engine->node_count - 1].peers = peers;
+}
+
+static void an_heir_is_the_standby_that_reaches_the_most(void **state)
+{
+    struct engine_node heir;
+
+    (void)state;
+    reaches("b", true, 10, 1);
+    reaches("c", true, 10, 2);
+    reaches("d", true, 10, 0);
+    reaches("e", false, 10, 4);
+    open_active(&t);
+    wait_for_nodes();
+    assert_true(replicator_heir(t.replicator, &heir));
+    assert_string_equal(heir.host, "c");
+    assert_int_equal(heir.peers, 2);
+}
+
+static void
+one_that_is_not_ready_or_silent_or_reaches_nobody_is_no_heir(void **state)
+{
+    struct engine_node heir;
+
+    (void)state;
+    reaches("b", true, 10, 0);
+    reaches("c", false, 10, 4);
+    reaches("d", true, 2LL * TAKEOVER_MS, 4);
+    open_active(&t);
+    wait_for_nodes();
+    assert_false(replicator_heir(t.replicator, &heir));
+}
+
 /* The rows get old by themselves. */
 static void standbys_that_cannot_be_read_are_forgotten(void **state)
 {
@@ -1202,6 +1238,8 @@ int main(void)
         T(an_idle_active_keeps_its_permission),
         T(the_state_says_what_failed_and_since_when),
         T(the_state_counts_the_standbys),
+        T(an_heir_is_the_standby_that_reaches_the_most),
+        T(one_that_is_not_ready_or_silent_or_reaches_nobody_is_no_heir),
         T(standbys_that_cannot_be_read_are_forgotten),
         T(standbys_are_not_read_while_the_engine_is_silent),
         T(a_loop_that_hangs_ends_the_beats),
