@@ -299,6 +299,9 @@ void measurements_of(const struct tracks *t, struct collector *g,
     case ALERT_STANDBY_BEHIND:
         report_each(&q, "grapnel_replication_behind_turns", "");
         break;
+    case ALERT_REPLICATION_PEERS:
+        report_each(&q, "grapnel_replication_peers", "");
+        break;
     case ALERT_REPLICATION_WAITS:
         report_waits(&q);
         break;

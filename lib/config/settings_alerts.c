@@ -69,6 +69,7 @@ const char settings_built_in_alerts[] =
     " severity: critical}\n"
     "  - {name: standby_behind, when: standby_behind, above: 1000,"
     " for: 1m}\n"
+    "  - {name: active_alone, when: replication_peers, below: 1, for: 1m}\n"
     "  - {name: log_unreachable, when: replication_waits, above: 10s,"
     " severity: critical}\n"
     "  - {name: engine_slow, when: replication_p99, above: 25%, window: 5m,"

@@ -81,6 +81,9 @@
       "the number of hosts that may take over a replicated process's store")   \
     A(STANDBY_BEHIND, "standby_behind", NUMBER, "process", 0,                  \
       "the number of turns that the last standby of a process's store lacks")  \
+    A(REPLICATION_PEERS, "replication_peers", NUMBER, "process", 0,            \
+      "the number of other processes of the pipeline that a replicated "       \
+      "process reaches, of those it exchanges messages with")                  \
     A(REPLICATION_WAITS, "replication_waits", SECONDS, "process", 0,           \
       "how long a process has waited for the replication database; "           \
       "meanwhile it accepts and sends nothing")                                \

@@ -19,7 +19,7 @@ BUILT_IN = ["dlq-warning", "dlq-critical", "dlq_growth_rate", "dlq_expiring",
             "endpoint_failing", "endpoint_waiting",
             "high_duplicate_rate", "signature_failures", "process_silent",
             "unusual_silence", "dead_letter", "new_refusal", "status_mix",
-            "disk_low", "damaged_data", "standby_not_ready", "standby_behind",
+            "disk_low", "damaged_data", "standby_not_ready", "standby_behind", "active_alone",
             "log_unreachable", "engine_slow"]
 
 

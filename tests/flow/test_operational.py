@@ -19,7 +19,7 @@ OFF = ["dlq-warning", "dlq-critical", "dlq_growth_rate", "dlq_expiring",
        "endpoint_failing", "endpoint_waiting", "high_duplicate_rate",
        "signature_failures", "unusual_silence", "dead_letter", "new_refusal",
        "status_mix", "process_silent", "disk_low", "damaged_data",
-       "standby_not_ready", "standby_behind",
+       "standby_not_ready", "standby_behind", "active_alone",
        "log_unreachable", "engine_slow"]
 
 

@@ -13,7 +13,7 @@ OTHERS = ["dlq-warning", "dlq-critical", "dlq_growth_rate", "dlq_expiring", "web
           "webhook_delivery_failure_rate", "webhook_retry_failure_rate", "high_e2e_latency",
           "sequence_gaps", "lanes_halted", "endpoint_disabled", "endpoint_held", "endpoint_failing",
           "endpoint_waiting", "high_duplicate_rate", "signature_failures", "process_silent",
-          "disk_low", "damaged_data", "standby_not_ready", "standby_behind",
+          "disk_low", "damaged_data", "standby_not_ready", "standby_behind", "active_alone",
           "log_unreachable", "engine_slow"]
 
 

@@ -73,6 +73,8 @@ static const struct built_in {
      "sequencer", "grapnel_replication_standbys_ready"},
     {"standby_behind", "warning", "standby_behind", 1000, 0, MINUTE, GAUGE,
      "sequencer", "grapnel_replication_behind_turns"},
+    {"active_alone", "warning", "replication_peers", 1, 0, MINUTE, GAUGE,
+     "sequencer", "grapnel_replication_peers"},
     {"log_unreachable", "critical", "replication_waits", 10, 0, 0, WAITS,
      "sequencer", NULL},
     {"engine_slow", "warning", "replication_p99", 0.25, 5 * MINUTE, 0, APPENDS,
@@ -83,7 +85,8 @@ static const struct built_in {
 static bool is_low(const struct built_in *b)
 {
     return strcmp(b->name, "disk_low") == 0 ||
-           strcmp(b->name, "standby_not_ready") == 0;
+           strcmp(b->name, "standby_not_ready") == 0 ||
+           strcmp(b->name, "active_alone") == 0;
 }
 
 /* ---- the configuration of one who configures nothing ---- */
@@ -150,14 +153,15 @@ static void built_in_alerts_are_as_documented(void **state)
 
 static const char *subject_of(const struct built_in *b)
 {
-    return b->how == PER_CRM || b->how == RATE   ? "crm"
-           : b->how == UNAUTHORIZED              ? "plane"
-           : b->how == SILENCE                   ? "dlqd"
-           : b->how == WAITS                     ? b->process
-           : strcmp(b->name, "disk_low") == 0    ? b->process
-           : strcmp(b->when, "damaged") == 0     ? b->process
-           : strncmp(b->when, "standby", 7) == 0 ? b->process
-                                                 : "";
+    return b->how == PER_CRM || b->how == RATE    ? "crm"
+           : b->how == UNAUTHORIZED               ? "plane"
+           : b->how == SILENCE                    ? "dlqd"
+           : b->how == WAITS                      ? b->process
+           : strcmp(b->name, "disk_low") == 0     ? b->process
+           : strcmp(b->when, "damaged") == 0      ? b->process
+           : strncmp(b->when, "standby", 7) == 0  ? b->process
+           : strcmp(b->name, "active_alone") == 0 ? b->process
+                                                  : "";
 }
 
 static void publish_outcomes(struct rig *r, const char *metric, int64_t good,
