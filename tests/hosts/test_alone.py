@@ -49,8 +49,8 @@ class Alone(ReplicatedTest):
         self.assertEqual(self.supervisor.ended, {})
         sent.append(self.accept(cluster, "a"))
         self.judge(cluster, sent)
+        self.supervised(lambda: self.replication(cluster, name)["alone_ms"] == 0, what=f"{name} to reach the others again")
         self.assertEqual(cluster.takeovers(), {name: 1})
-        self.assertEqual(self.replication(cluster, name)["alone_ms"], 0)
 
     def assert_moves(self, cluster, name, sent, ingress):
         """Host a, which is cut off, has handed it over to b, and follows when it is healed. Host `ingress` accepts events then."""
