@@ -13,13 +13,12 @@ import yaml
 from engine import PORT as ENGINE_PORT
 from engine import Engine
 from network import make_network
-from rig import PLANE_SECRET, SLOW, Daemon, Receiver, Rig, http_request, program, sign_plane, wait_for
+from rig import PLANE_SECRET, SLOW, Daemon, Receiver, Rig, http_request, program, sign_plane, wait_for, write_clock
 
 WORLD = "world"  # where clients and receivers are
 HTTP_PORT = 8000
 TOKEN = "t0ken-of-the-clients"
 LEASE_MS = 2000
-CLOCK_BYTES = 8
 
 
 def hosts_of(layout, name):
@@ -78,8 +77,7 @@ class Host:
 
     def step_clock(self, by_s):
         """Its wall clock is off by so much from now on."""
-        with open(self.clock, "r+b" if self.clock.exists() else "w+b", buffering=0) as clock:
-            clock.write(int(by_s * 1e9).to_bytes(CLOCK_BYTES, "little", signed=True))
+        write_clock(self.clock, by_s)
 
     def wipe(self):
         """Its disk is replaced by an empty one. No process of it runs."""

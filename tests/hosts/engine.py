@@ -11,6 +11,7 @@ The test itself asks by a Unix socket, so sql() works while a host is cut off. S
 namespace of their host, sync their files, and lose nothing that they have synced when they are killed."""
 
 import concurrent.futures
+import os
 import pathlib
 import shutil
 import sys
@@ -18,7 +19,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 import rig
 from engine_rig import DDL, Server
-from rig import wait_for
+from rig import wait_for, write_clock
 
 PORT = 5432
 
@@ -29,12 +30,19 @@ class Machine(Server):
     def __init__(self, network, host):
         self.network, self.host, self.follows = network, host, None
         super().__init__()
+        self.clock = self.folder / "clock"
+        self.step_clock(0)
+        self.env = {**os.environ, "RIG_CLOCK": str(self.clock), "LD_PRELOAD": rig.program("rig-clock.so")}
         with open(self.data / "pg_hba.conf", "a", encoding="utf-8") as rules:
             rules.write("host all all all trust\nhost replication all all trust\n")
 
     def prepare_child(self):
         rig.die_with_parent()
         self.network.enter(self.host)()
+
+    def step_clock(self, by_s):
+        """Its wall clock is off by so much from now on."""
+        write_clock(self.clock, by_s)
 
     def copy(self, primary):
         """Its disk is replaced by a copy of that server, which it follows from now on."""

@@ -130,6 +130,17 @@ class Wounds:
         if was_struck:
             self.engine_heals.append(self.cluster.engine.later(work))
 
+    def disturb_engine(self, pairs_of, **values):
+        """A strike at the links between the engine's hosts; what restore_engine() needs. `pairs_of`: engine → ways."""
+        begun = []
+        self.strike_engine(lambda engine: begun.append(self.disturb(pairs_of(engine), **values)))
+        return begun
+
+    def restore_engine(self, begun):
+        for ways in begun:
+            self.restore(ways)
+        self.heal_engine(bool(begun), lambda _: None)
+
     def is_over(self):
         """Nothing that was begun goes on. Raises what a heal has raised."""
         return all(heal.done() and not heal.result() for heal in self.engine_heals) and \
@@ -180,7 +191,8 @@ class Wounds:
 
     def step_clock(self, host, by_s):
         self.clocks[host] += by_s
-        self.cluster.hosts[host].step_clock(self.clocks[host])
+        machine = self.cluster.hosts.get(host) or self.cluster.engine[host]
+        machine.step_clock(self.clocks[host])
         return by_s
 
     def fill(self, host):
@@ -244,6 +256,12 @@ def engine_hosts(cluster):
     return cluster.engine.hosts if cluster.engine else []
 
 
+def engine_links(cluster):
+    """(which of the engine's links, which way, as its primary sees them)"""
+    return [(which, way) for which in ("one standby", "all standbys") for way in ("both", "out", "in")] \
+        if cluster.engine else []
+
+
 def ways_to_engine(cluster):
     """(a host of replicated stores, one of the engine's or "all", which way)"""
     return [(host, to, way) for host in hosts_with_replicas(cluster) for to in [*engine_hosts(cluster), "all"]
@@ -264,6 +282,16 @@ def ways_to(wounds, host, to, way):
     ends = engine_hosts(wounds.cluster) if to == "all" else [to]
     return [pair for end in ends for pair in ((host, end), (end, host))
             if way == "both" or (pair[0] == host) == (way == "out")]
+
+
+def ways_to_standbys(engine, which, way, dice):
+    standbys = engine.standbys if which == "all standbys" else [dice.choice(engine.standbys)]
+    return [pair for s in standbys for pair in ((engine.primary, s), (s, engine.primary))
+            if way == "both" or (pair[0] == engine.primary) == (way == "out")]
+
+
+def ways_within(engine):
+    return [(a, b) for a in engine.hosts for b in engine.hosts if a != b]
 
 
 def replace_primary(engine):
@@ -323,6 +351,16 @@ FAULTS = {
                               lambda w, _, struck: w.heal_engine(struck, lambda e: e.come_back()), (0, 10), 2),
     "engine: cut off": Fault(ways_to_engine, lambda w, t, _: w.disturb(ways_to(w, *t), is_cut=True),
                              lambda w, _, begun: w.restore(begun), (0.5, 12), 3),
+    "engine: cut off from": Fault(engine_links, lambda w, t, dice: w.disturb_engine(
+        lambda e: ways_to_standbys(e, *t, dice), is_cut=True),
+        lambda w, _, begun: w.restore_engine(begun), (0.5, 12), 3),
+    "engine: slow": Fault(engines, lambda w, _, dice: w.disturb_engine(
+        ways_within, delay_s=dice.uniform(0.01, 0.2), jitter_s=dice.uniform(0, 0.05)),
+        lambda w, _, begun: w.restore_engine(begun), (2, 8)),
+    "engine: lossy": Fault(engines, lambda w, _, dice: w.disturb_engine(ways_within, loss=dice.uniform(0.02, 0.3)),
+                           lambda w, _, begun: w.restore_engine(begun), (2, 8)),
+    "engine: clock": Fault(engine_hosts, lambda w, t, dice: w.step_clock(t, skew(dice)),
+                           lambda w, t, by_s: w.step_clock(t, -by_s), (1, 20), 2),
 }
 
 

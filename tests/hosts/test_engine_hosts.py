@@ -88,6 +88,22 @@ class EngineHosts(unittest.TestCase):
         wait_for(lambda: self.write("a", 3), what="the host to reach it again")
         self.assertEqual(self.said(), [2, 3])
 
+    def test_the_clock_of_one_server_is_off(self):
+        def now():
+            return int(self.engine.sql("SELECT extract(epoch FROM clock_timestamp())::bigint")[0])
+        real = now()
+        self.assertTrue(self.write("a", 1))
+        for by_s in (3600, -3600):
+            self.engine[self.engine.primary].step_clock(by_s)
+            self.assertAlmostEqual(now() - real, by_s, delta=300)
+            self.engine.wait_whole()
+            self.assertTrue(self.write("a", by_s))
+        self.engine.fail_over()
+        self.engine.come_back()
+        self.engine.wait_whole()
+        self.assertTrue(self.write("a", 2))
+        self.assertEqual(self.said(), [-3600, 1, 2, 3600])
+
     def test_a_primary_that_is_cut_off_from_its_standbys_acknowledges_nothing(self):
         primary = self.engine.primary
         for standby in self.engine.standbys:

@@ -195,6 +195,27 @@ class Takeover(ReplicatedTest):
         self.judge(cluster, sent)
         self.assertEqual(self.supervisor.unasked, [])
 
+    def test_while_the_engines_primary_is_cut_off_from_its_standbys_nothing_is_acknowledged(self):
+        """Its hosts reach it, and it executes what they send, but no COMMIT ends. It heals by itself, without a failover."""
+        cluster = self.begin()
+        cluster.start("deliverer-1")
+        sent = [self.accept(cluster, "a") for _ in range(5)]
+        cluster.receiver.wait(count=5)
+        for way in ("both", "out", "in"):
+            cut = self.wounds.disturb_engine(lambda e, w=way: faults.ways_to_standbys(e, "all standbys", w, None),
+                                             is_cut=True)
+            body = cluster.plane_body()
+            for _ in range(2):
+                with contextlib.suppress(OSError):
+                    self.assertNotEqual(cluster.post_to("a", body, timeout=TAKEOVER_S)[0], 200)
+            self.assertEqual(len(cluster.receiver.delivered("/crm")), len(sent))
+            self.wounds.restore_engine(cut)
+            self.supervised(self.wounds.is_over, what="the engine to be whole")
+            sent.append(self.accept(cluster, self.host_of_ingress(cluster), body))
+            cluster.receiver.wait(count=len(sent), timeout=60)
+        self.judge(cluster, sent)
+        self.assertEqual(self.supervisor.unasked, [])
+
     def host_of_ingress(self, cluster):
         return self.supervised(lambda: cluster.active("ingress"), what="an active ingress").rig.name
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -49,5 +50,17 @@ int clock_gettime(clockid_t id, struct timespec *t)
         t->tv_nsec = ns % NS_PER_S;
     }
     errno = before;
+    return 0;
+}
+
+int gettimeofday(struct timeval *restrict t, void *restrict zone)
+{
+    struct timespec now;
+
+    (void)zone;
+    if (clock_gettime(CLOCK_REALTIME, &now) != 0)
+        return -1;
+    t->tv_sec = now.tv_sec;
+    t->tv_usec = now.tv_nsec / 1000;
     return 0;
 }

@@ -115,6 +115,7 @@ class Session:
 
 class Postgres:
     prepare_child = staticmethod(die_with_parent)
+    env = None  # of the server; None: that of the test
 
     def __init__(self, copy_of=None):
         """`copy_of`: the physical standby of that server, which runs."""
@@ -153,7 +154,7 @@ class Postgres:
                  "-c", "fsync=off", "-c", "max_connections=40",
                  *(word for key, value in options.items()
                    for word in ("-c", f"{key.replace('__', '.')}={value}"))],
-                stdout=log, stderr=log, cwd="/", preexec_fn=self.prepare_child)
+                stdout=log, stderr=log, cwd="/", env=self.env, preexec_fn=self.prepare_child)
         wait_for(self.responds, timeout=30, what="PostgreSQL to be up")
         return self
 

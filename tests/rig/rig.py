@@ -434,6 +434,12 @@ def is_signed(request, secret=SIGNING_SECRET):
     return f"v1,{want.decode()}" in request.headers["webhook-signature"].split()
 
 
+def write_clock(path, by_s):
+    """The wall clock of programs with rig-clock.so that look here is off by so many seconds."""
+    with open(path, "r+b" if path.exists() else "w+b", buffering=0) as clock:
+        clock.write(int(by_s * 1e9).to_bytes(8, "little", signed=True))
+
+
 def merged(base, change):
     """`change` laid over `base`: maps are merged, all else is replaced, None
     takes a key away."""
@@ -505,14 +511,12 @@ class Rig:
         started behind the first call of this."""
         path = self.folder / "clock"
         if not path.exists():
-            path.write_bytes(bytes(8))
             self.env.update({
                 "RIG_CLOCK": str(path), "LD_PRELOAD": program("rig-clock.so"),
                 # The sanitizer's library asks to be first, which is not needed.
                 "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")
                 + ":verify_asan_link_order=0"})
-        with open(path, "r+b", buffering=0) as clock:
-            clock.write(int(by_s * 1e9).to_bytes(8, "little", signed=True))
+        write_clock(path, by_s)
 
     # processes
 
