@@ -54,6 +54,8 @@ void check_replicate(const struct settings *s, struct string_list *errors,
     if (s->replicate.database && engine_check(&e, found, &lines, why) != GR_OK)
         string_list_give(
             warnings, gr_printf("%s: replicate.database: warning: it cannot be "
-                                "checked: %s",
+                                "checked: %s. Processes wait until they can "
+                                "use it; `grapnel replicate init` prints "
+                                "the SQL for a new one",
                                 s->path, why));
 }

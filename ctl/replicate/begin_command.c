@@ -68,6 +68,11 @@ static bool is_ours(const struct engine_store *s,
     return memcmp(s->owner.at.history, p->at.history, HISTORY_BYTES) == 0;
 }
 
+static bool is_unused(const struct owner *o)
+{
+    return !o->epoch && !o->at.n;
+}
+
 static bool is_here(const char *path)
 {
     struct stat st;
@@ -92,19 +97,26 @@ static int look(const struct replicated *r, const char *process,
     }
     s = replicated_find(all, count, process);
     *known = s != NULL;
-    if (s && !s->owner.epoch && !s->owner.at.n &&
-        position_is_empty(&s->owner.at) && !is_here(path))
+    if (s && is_unused(&s->owner) && position_is_empty(&s->owner.at) &&
+        !is_here(path))
         printf("%s: replication has begun already, with an empty database\n",
                process);
+    else if (s && is_unused(&s->owner) && !position_file_read(path, &stored))
+        code = complain(EXIT_REFUSED,
+                        "%s: replication was begun already, with %s, and "
+                        "nothing was written since: to begin with %s instead, "
+                        "run `grapnel replicate off %s` first",
+                        process,
+                        position_is_empty(&s->owner.at)
+                            ? "an empty database"
+                            : "the database of another host",
+                        path, process);
     else if (s && (!position_file_read(path, &stored) || !is_ours(s, &stored)))
         code = complain(
             EXIT_REFUSED,
             "%s is replicated already, and %s has it: to follow it on this "
-            "host, move %s away (if it is there) and start the process. A "
-            "history that was begun by mistake and never used is ended by "
-            "`grapnel replicate off %s`",
-            process, *s->owner.host ? s->owner.host : "another host", path,
-            process);
+            "host, move %s away (if it is there) and start the process",
+            process, *s->owner.host ? s->owner.host : "another host", path);
     else if (s)
         printf("%s: replication has begun already\n", process);
     engine_postgres.close(e);
@@ -149,13 +161,8 @@ static int begin(const struct replicated *r, const char *process)
 {
     char *path = replicated_path(r, process);
     bool known;
-    int code;
+    int code = look(r, process, path, &known);
 
-    if (!replicated_lock(r, process)) {
-        free(path);
-        return EXIT_REFUSED;
-    }
-    code = look(r, process, path, &known);
     if (!code && !known)
         code = begin_here(r, process, path);
     free(path);
@@ -176,6 +183,10 @@ int run_replicate_begin(struct ctl *c)
         string_list_add(&names, c->parsed.args[i]);
     if (!names.count && !replicated_names(&r, &names))
         code = EXIT_CONFIG;
+    /* All of them first: of several, none begins while another one runs. */
+    for (size_t i = 0; i < names.count && !code; i++)
+        if (!replicated_lock(&r, names.items[i]))
+            code = EXIT_REFUSED;
     for (size_t i = 0; i < names.count && !code; i++)
         code = begin(&r, names.items[i]);
     string_list_fini(&names);

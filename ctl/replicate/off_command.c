@@ -109,8 +109,9 @@ static int is_ended(const char *process, const char *path, bool has_file)
             "the file, and no other has it, repeat this with `grapnel "
             "replicate off %s --standbys-are-stopped`. Else move %s away",
             process, process, path);
-    printf("%s: is not replicated; remove `replicate` from the configuration "
-           "before it is started\n",
+    printf("%s: is not replicated: it was never begun, or was ended already; "
+           "remove `replicate` from the configuration before it is started, or "
+           "begin again\n",
            process);
     return 0;
 }
@@ -187,7 +188,7 @@ static int off(const struct replicated *r, const char *process, bool alone)
     if (ended && (!code || code == EXIT_UNAVAILABLE)) {
         history_forget(path);
         printf("%s: not replicated any more; remove `replicate` from the "
-               "configuration before it is started\n",
+               "configuration before it is started, or begin again\n",
                process);
     }
     free(path);

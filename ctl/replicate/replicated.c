@@ -54,7 +54,10 @@ const struct engine_store *replicated_overview(struct engine *e, size_t *count)
     *count = 0;
     if (engine_postgres.overview(e, &stores, count, why) == ENGINE_DONE)
         return stores;
-    complain(EXIT_UNAVAILABLE, "the replication database: %s", why);
+    complain(EXIT_UNAVAILABLE,
+             "the replication database: %s; `grapnel check` says what is "
+             "missing",
+             why);
     return NULL;
 }
 

@@ -158,6 +158,11 @@ static void print_hosts(const struct ctl *c, const json_t *stores)
     table_init(&t, heads);
     json_array_foreach(stores, i, s)
     {
+        if (!json_array_size(json_object_get(s, "hosts"))) {
+            table_add(&t, BOLD, "%s", text_of(s, "process"));
+            for (k = 1; k < 7; k++)
+                table_add(&t, PLAIN, "%s", k < 6 ? "-" : "");
+        }
         json_array_foreach(json_object_get(s, "hosts"), k, n)
         {
             const char *role = text_of(n, "role");
@@ -201,7 +206,10 @@ static void print_stores(const struct ctl *c, const json_t *stores)
         char text[32];
 
         if (json_is_null(json_object_get(s, "active"))) {
-            printf("  %s: no process is active\n", text_of(s, "process"));
+            printf("  %s: no process is active: %s\n", text_of(s, "process"),
+                   integer_of(s, "epoch")
+                       ? "start one that is ready, or has the newest file"
+                       : "it begins when it is started");
             continue;
         }
         printf("  %s: %s%s%s", text_of(s, "process"),

@@ -47,12 +47,24 @@ static const struct conf_key replicate_keys[] = {
     {0},
 };
 
+static void check_both(const struct conf_value *v, void *target)
+{
+    (void)target;
+    if (conf_has(v, "database") && !conf_has(v, "key"))
+        conf_error_key(v, "database",
+                       "replicate needs a `key`: write `openssl rand -base64 "
+                       "32` to a file, and set `key: file:PATH`");
+    if (conf_has(v, "key") && !conf_has(v, "database"))
+        conf_error_key(v, "key", "replicate needs a `database`, too");
+}
+
 const struct conf_section settings_replicate_section = {
     .name = "replicate",
     .help = "Replication of the databases of ingress, sequencer and dlqd, so "
             "that nothing acknowledged is lost with a host "
             "([CLUSTER](CLUSTER.md#survive-the-loss-of-a-host)). Without it, "
             "all data is on one host. Changes need a restart.",
+    .check = check_both,
     .keys = replicate_keys,
 };
 
@@ -61,12 +73,6 @@ void settings_check_replicate(struct conf *c, const struct settings *s)
     char host[HOST_NAME_SIZE];
 
     settings_host(s, host);
-    if (s->replicate.database && !s->replicate.key)
-        conf_error_at(c, s->replicate.database,
-                      "replicate needs a `key`: write `openssl rand -base64 "
-                      "32` to a file, and set `key: file:PATH`");
-    if (s->replicate.key && !s->replicate.database)
-        conf_error_at(c, s->replicate.key, "replicate needs a `database`, too");
     if (s->replicate.database && !*host)
         conf_error_at(c, s->replicate.database,
                       "this host has no name: set `cluster.host`");
