@@ -100,17 +100,20 @@ static void add_absent(json_t *row, const struct process_question *q)
 }
 
 /* The fields of `health`; those that an older version does not have stay null. */
-static json_t *row_of(const struct process_question *q)
+static json_t *row_of(const struct api_request *r,
+                      const struct process_question *q)
 {
     static const char *const same[] = {
         "ready", "state", "version", "pid", "started_at", "waiting", "store"};
-    json_t *row = json_pack("{s:s,s:o,s:b,s:b,s:s,s:n,s:n,s:n,s:n,s:n,s:[]}",
-                            "process", q->name, "kind", kind_of(q->name), "up",
-                            (int)is_up(q), "ready", 0, "state", why_not(q),
-                            "version", "pid", "started_at", "waiting", "store",
-                            "problems");
+    char *host = process_host(r->api->daemon->settings->run_dir, q->name);
+    json_t *row = json_pack(
+        "{s:s,s:o,s:o,s:b,s:b,s:s,s:n,s:n,s:n,s:n,s:n,s:[]}", "process",
+        q->name, "kind", kind_of(q->name), "host", json_text_or_null(host),
+        "up", (int)is_up(q), "ready", 0, "state", why_not(q), "version", "pid",
+        "started_at", "waiting", "store", "problems");
     const char *version, *state;
 
+    free(host);
     if (!q->reply) {
         add_absent(row, q);
         return row;
@@ -148,7 +151,7 @@ void process_list(struct api_request *r)
     }
     rows = json_array();
     for (size_t i = 0; i < r->asked_count; i++)
-        json_array_append_new(rows, row_of(r->asked[i]));
+        json_array_append_new(rows, row_of(r, r->asked[i]));
     api_respond(r, json_pack("{s:o}", "processes", rows));
 }
 

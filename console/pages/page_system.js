@@ -23,6 +23,7 @@ function wrong(all, relays) {
 const processes = (all) => table(all, { label: "processes", key: (p) => p.process, columns: [
   { head: "Process", cell: (p) => (p.up ? h("a", { href: at("system", p.process) }, p.process) : p.process) },
   { head: "State", cell: (p) => processBadge(p) },
+  ...(all.some((p) => p.host) ? [{ head: "Host", cell: (p) => p.host ?? "this one" }] : []),
   { head: "Up for", number: true, wide: true, cell: (p) => (p.started_at ? h("span", { title: `since ${p.started_at}` }, since(p.started_at)) : "–") },
   { head: "Backlog", number: true, cell: (p) => count(p.waiting) },
   { head: "Database", number: true, wide: true, cell: (p) => bytes(p.store?.bytes) },

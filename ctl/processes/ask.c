@@ -177,9 +177,14 @@ int complain_all_away(struct ctl *c, const json_t *rows, const char *key)
     buf_init(&names, 64 * 1024);
     json_array_foreach(rows, i, row)
     {
-        if (json_is_true(json_object_get(row, key)))
-            others = true;
-        else
+        bool runs = json_is_true(json_object_get(row, "runs"));
+
+        others |= runs || json_is_true(json_object_get(row, key));
+        if (runs)
+            code = complain(EXIT_UNAVAILABLE,
+                            "%s runs, and does not report its state: %s",
+                            text_of(row, "process"), text_of(row, "error"));
+        else if (!json_is_true(json_object_get(row, key)))
             buf_printf(&names, "%s%s (%s)", names.len ? ", " : "",
                        text_of(row, "process"), text_of(row, "error"));
     }

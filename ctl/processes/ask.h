@@ -54,7 +54,7 @@ bool is_forbidden(const struct ctl *c);
 /* Print that the process cannot be reached, and what to do. Returns 69. */
 int complain_away(struct ctl *c, const char *process, const char *why);
 /* The same in one sentence for all of `rows` ({"process", "error"}) whose boolean `key` is
- * not true. Returns 0 if it is true in all. */
+ * not true. One that refused to answer has "runs": true, and gets a sentence of its own. Returns 0 if `key` is true in all. */
 int complain_all_away(struct ctl *c, const json_t *rows, const char *key);
 
 #endif

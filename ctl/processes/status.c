@@ -19,7 +19,8 @@ static json_t *ask_one(struct ctl *c, const char *name)
                         why);
 
     if (!reply)
-        reply = json_pack("{s:s, s:b, s:o}", "process", name, "up", 0, "error",
+        reply = json_pack("{s:s, s:b, s:b, s:o}", "process", name, "up", 0,
+                          "runs", (int)!unreachable, "error",
                           json_text_of(why));
     else
         json_object_set_new(reply, "up", json_true());
@@ -51,6 +52,14 @@ static json_t *ask_them(struct ctl *c)
 
 /* ---- print ---- */
 
+/* Where it runs; "": here, and no name of this host is known. */
+static const char *host_of(const json_t *s)
+{
+    const char *host = text_of(s, "host");
+
+    return *host ? host : text_of(json_object_get(s, "replication"), "host");
+}
+
 static void print_table(struct ctl *c, const json_t *all)
 {
     const char *heads[] = {"PROCESS", "STATE", "VERSION",   "PID", "UP FOR",
@@ -61,19 +70,22 @@ static void print_table(struct ctl *c, const json_t *all)
     struct table t;
     size_t i, k;
 
-    json_array_foreach(all, i, s) hosts |= json_object_get(s, "host") != NULL;
+    json_array_foreach(all, i, s) hosts |= *host_of(s) != 0;
     if (hosts)
         heads[8] = "HOST";
     table_init(&t, heads);
     json_array_foreach(all, i, s)
     {
-        const char *host = text_of(s, "host");
+        const char *host = host_of(s);
         const json_t *store = json_object_get(s, "store");
         int64_t backlog = 0; /* sent on its links, not acknowledged yet */
 
         table_add(&t, PLAIN, "%s", text_of(s, "process"));
         if (!json_is_true(json_object_get(s, "up"))) {
-            table_add(&t, RED, is_forbidden(c) ? "unknown" : "down");
+            table_add(&t, RED,
+                      is_forbidden(c)                            ? "unknown"
+                      : json_is_true(json_object_get(s, "runs")) ? "waits"
+                                                                 : "down");
             for (k = 2; k < 8; k++)
                 table_add(&t, PLAIN, "-");
             if (hosts)

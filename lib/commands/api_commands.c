@@ -235,6 +235,10 @@ static const struct value process_fields[] = {
     TEXT("kind", "its program: `ingress`, `outbox`, `reconcile`, `sequencer`, "
                  "`deliverer`, "
                  "`dlqd` or `console`"),
+    TEXT("host",
+         "its host and address, if it runs on another host than this console; "
+         "null: it runs on this one",
+         .flags = VALUE_NULL),
     BOOL("up", "whether it responds"),
     BOOL("ready", "whether it can do its work"),
     TEXT("state", "what it does, or what prevents it, in a few words"),

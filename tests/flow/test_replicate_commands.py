@@ -67,6 +67,7 @@ class Commands(RigTest):
         text = self.run_ok(a, "replicate", "status")
         self.assertRegex(text, r"sequencer +a +active")
         self.assertIn("nothing: 1 standby can take over", text)
+        self.assertRegex(a.cli_text("status").stdout, r"(?m)^PROCESS .* HOST$[\s\S]*^sequencer +up .* a$")
         self.refused(a, 1, "c is not a host that follows", "handover", "sequencer", "c")
         self.refused(a, 1, "a has sequencer already", "handover", "sequencer", "a")
         self.refused(a, 64, "not the name of a process", "handover", "deliverer-a", "b")

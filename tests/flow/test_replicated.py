@@ -225,6 +225,10 @@ class Replicated(Erasure, RigTest):
         self.assertEqual(http_request(a.ingress_port, "GET", "/readyz")[0], 503)
         wait_for(lambda: "waited for the replication database" in str(a.cli_text("health", "sequencer")), 30,
                  "grapnel health to say why")
+        said = a.cli_text("status")
+        self.assertRegex(said.stdout, r"(?m)^sequencer +waits ")
+        self.assertIn("sequencer runs, and does not report its state: it has waited for the", said.stderr)
+        self.assertNotIn("Start it", said.stderr)
         self.assertEqual(len(a.receiver.requests("/crm")), 1)
         wait_for(lambda: firing(a) >= {"ingress", "sequencer"}, 60, "the alert")
         self.relay.heal()

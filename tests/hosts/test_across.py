@@ -109,6 +109,11 @@ class Across(HostsTest):
         self.assertIn("deliverer-2", json.dumps(rows))
         wait_for(lambda: 'process="deliverer-2"' in rig.console_page("/metrics")[1],
                  what="the numbers of the other host for Prometheus")
+        token = rig.cli("tokens", "create", "grafana", "--role", "viewer")[0]["token"]
+        listed = json.loads(rig.console_page("/api/v1/processes", token)[1])["items"]
+        hosts = {row["process"]: row["host"] for row in listed}
+        self.assertIsNone(hosts["sequencer"])
+        self.assertEqual(hosts["deliverer-2"], self.row(rig)["host"])
 
     def test_a_reload_reaches_the_other_host_and_leaves_an_audit_row_there(self):
         rig = self.start()
