@@ -3,12 +3,14 @@
 #include "alloc.h"
 #include "clock.h"
 #include "log.h"
+#include "wal_buffer.h"
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 
 struct copier {
     char *path;
+    const char *layer; /* wal_buffer_vfs() */
     pthread_t thread;
     pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t wake, done;
@@ -29,11 +31,11 @@ void copier_check(const char *path, int rc)
             path);
 }
 
-static sqlite3 *open_beside(const char *path)
+static sqlite3 *open_beside(const char *path, const char *layer)
 {
     sqlite3 *h = NULL;
 
-    if (sqlite3_open_v2(path, &h, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+    if (sqlite3_open_v2(path, &h, SQLITE_OPEN_READWRITE, layer) != SQLITE_OK)
         die(EXIT_STORAGE, "%s: cannot open a second connection: %s", path,
             h ? sqlite3_errmsg(h) : "out of memory");
     sqlite3_extended_result_codes(h, 1);
@@ -95,7 +97,7 @@ static void note_copied(struct copier *c, int copied)
 static void *copier_main(void *arg)
 {
     struct copier *c = arg;
-    sqlite3 *h = open_beside(c->path);
+    sqlite3 *h = open_beside(c->path, c->layer);
     int64_t begun_us;
     int copied;
 
@@ -126,6 +128,7 @@ struct copier *copier_open(const char *path)
     struct copier *c = gr_alloc(sizeof *c);
 
     c->path = gr_strdup(path);
+    c->layer = wal_buffer_vfs();
     c->took_us = -1;
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->wake, NULL);

@@ -19,7 +19,8 @@ void copier_close(struct copier *c);
 /* Call it only while copier_rest() is above 0. Until 3.51.3 SQLite has a defect: a checkpoint that
  * begins when the whole WAL is in the file, while another connection commits and so restarts the WAL, may
  * mark pages as copied that are not. They are lost when the WAL is restarted again. While a page is
- * not copied, no commit can restart the WAL. (https://sqlite.org/wal.html, "The WAL-Reset Bug") */
+ * not copied, no commit can restart the WAL. (https://sqlite.org/wal.html, "The WAL-Reset Bug") What another
+ * program has copied is not known here: against that there is checkpoint_guard.h. */
 void copier_begin(struct copier *c);
 /* Returns when it is not copying and will not copy until it is started again: SQLite
  * refuses a second checkpoint beside a running one. */

@@ -1,6 +1,8 @@
-/* wal_buffer: a file system layer of SQLite that collects the writes to write-ahead logs. */
+/* wal_buffer: a file system layer of SQLite that collects the writes to write-ahead logs, and guards
+ * checkpoints. */
 #include "wal_buffer.h"
 #include "alloc.h"
+#include "checkpoint_guard.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,6 +174,19 @@ void wal_buffer_defer_sync(sqlite3_file *wal, bool on)
         buffer_of(wal)->deferred = on;
 }
 
+_Static_assert(sizeof(struct checkpoint_guard) <= sizeof(struct wal_buffer),
+               "a database's guard is behind SQLite's own part of its file");
+
+static int open_real(const char *path, sqlite3_file *f, int flags,
+                     int *flags_out)
+{
+    int rc = real_vfs->xOpen(real_vfs, path, f, flags, flags_out);
+
+    if (rc == SQLITE_OK && (flags & SQLITE_OPEN_MAIN_DB))
+        checkpoint_guard_install(f, real_vfs->szOsFile);
+    return rc;
+}
+
 /* Any other file is one of SQLite's own layer; so is a log on a device where a write may damage bytes beside
  * it, for which SQLite writes the end of a commit after its sync. */
 static int on_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *f,
@@ -182,7 +197,7 @@ static int on_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *f,
 
     (void)vfs;
     if (!(flags & SQLITE_OPEN_WAL))
-        return real_vfs->xOpen(real_vfs, path, f, flags, flags_out);
+        return open_real(path, f, flags, flags_out);
     *b = (struct wal_buffer){0};
     rc = real_vfs->xOpen(real_vfs, path, b->real, flags, flags_out);
     if (rc == SQLITE_OK &&

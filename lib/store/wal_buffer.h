@@ -12,9 +12,9 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
-/* The name to open a writing connection with (sqlite3_open_v2). Only its write-ahead log is
- * different: connections that were opened in another way may use the same file. Call it
- * from one thread. */
+/* The name to open a connection with (sqlite3_open_v2) that writes or checkpoints. Only its write-ahead
+ * log is different, and its checkpoints are guarded (checkpoint_guard.h): connections that were opened in
+ * another way may use the same file. Call it from one thread. */
 const char *wal_buffer_vfs(void);
 
 /* `wal` is the log of such a connection. While this is on, COMMIT writes the log and need not sync it. Before
