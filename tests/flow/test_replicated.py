@@ -185,6 +185,7 @@ class Replicated(Erasure, RigTest):
         for name in STORES:
             wait_for(a[name].up, 60, f"{name} of a to own its store again")
         last = a.accept()
+        a.wait_status(last)
         self.assertEqual(a.trace(last)["sequence"], 5)
         self.assertEqual(a.trace(event)["sequence"], 1)
 

@@ -3,6 +3,7 @@ host goes on with all that was acknowledged."""
 
 import contextlib
 import http.client
+import json
 import pathlib
 import sys
 import time
