@@ -694,13 +694,21 @@ static void warn_slow_open(void *path)
     manager_starting("opening the database");
 }
 
+/* The time from the takeover to the first turn counts as a turn of the loop, which hangs if SQLite does nothing. */
+static void start_goes_on(void *replicator)
+{
+    replicator_in_turn(replicator, true);
+}
+
 static void open_db(struct daemon *d, char *path)
 {
     struct fallback *fallback = fallback_open(warn_slow_open, path, OPEN_MAX_MS,
                                               MANAGER_EXTEND_EVERY_MS);
 
     fallback_begin(fallback);
-    d->db = db_open(path, d->plan->schema);
+    d->db = db_open_watched(path, d->plan->schema,
+                            d->loop.replicator ? start_goes_on : NULL,
+                            d->loop.replicator);
     fallback_end(fallback);
     fallback_close(fallback);
 }
@@ -937,6 +945,7 @@ int daemon_run(struct daemon *d)
     log_info(NULL, "ready", LS("version", GRAPNEL_VERSION),
              LS("file", db_path(d->db)), LI("pid", getpid()));
     replica_started(d->replica);
+    db_unwatch(d->db);
     manager_ready();
     loop_run(&d->loop);
     if (d->plan->close)

@@ -309,6 +309,15 @@ static void wait_for_ownership(struct replica *r, const struct replica_start *s)
             r->db_path, r->why);
 }
 
+/* Tests shorten it with GRAPNEL_TEST_STUCK_MS. */
+static int64_t stuck_ms(void)
+{
+    const char *text = getenv("GRAPNEL_TEST_STUCK_MS");
+    int64_t ms = text ? strtoll(text, NULL, 10) : 0;
+
+    return ms > 0 ? ms : REPLICATOR_STUCK_MS;
+}
+
 struct replica *replica_become_owner(const struct replica_start *s)
 {
     struct replica *r = gr_alloc(sizeof *r);
@@ -317,7 +326,7 @@ struct replica *replica_become_owner(const struct replica_start *s)
                                        .db_path = s->db_path,
                                        .key = r->key,
                                        .schema = s->schema,
-                                       .stuck_ms = REPLICATOR_STUCK_MS};
+                                       .stuck_ms = stuck_ms()};
     struct engine_settings e;
     bool ended;
 

@@ -27,7 +27,7 @@ struct replicator {
     struct snapshotter *snapshotter; /* NULL: it makes none */
     struct permission permission;
     _Atomic int64_t
-        turn_ms; /* mono: when the loop's turn began; 0: it waits for input */
+        turn_ms; /* mono: when the loop's turn or the start began or went on; 0: it waits for input */
 
     /* Of the thread that commits. */
     struct sealer *sealer;
@@ -137,11 +137,12 @@ static bool is_stuck(struct replicator *r)
 
     if (stuck && !r->state.stuck)
         log_error(NULL,
-                  "the main loop does not end its turn; the heartbeats to the "
-                  "engine stop, so that a standby can take over",
+                  "the main thread does not end its turn, or its start; the "
+                  "heartbeats to the engine stop, so that a standby can take "
+                  "over",
                   LI("turn_ms", mono_ms() - began_ms));
     else if (!stuck && r->state.stuck)
-        log_info(NULL, "the main loop goes on; the heartbeats begin again");
+        log_info(NULL, "the main thread goes on; the heartbeats begin again");
     r->state.stuck = stuck;
     return stuck;
 }
@@ -665,6 +666,7 @@ struct replicator *replicator_open(const struct replicator_settings *s)
     r->process = gr_strdup(s->process);
     r->db_path = gr_strdup(s->db_path);
     r->stuck_ms = s->stuck_ms;
+    atomic_init(&r->turn_ms, mono_ms()); /* the start */
     r->ownership = *s->ownership;
     r->ownership.mine.schema = s->schema; /* of its first turn on */
     r->state.append_us = -1;

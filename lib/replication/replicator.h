@@ -14,7 +14,7 @@
 
 enum {
     /* A turn of the loop takes milliseconds, and seconds while a full write-ahead log is copied. If one has not ended after this
-     * time, the thread stops beating, so that a standby can take over. */
+     * time, the thread stops beating, so that a standby can take over. The time from the takeover to the first turn counts as a turn. */
     REPLICATOR_STUCK_MS = 60 * 1000,
     /* Of one turn: what a start may hold in memory. Turns of ordinary work have a hundredth of it at most; a migration may have more than LARGE_TURN_BYTES. */
     REPLICATOR_TURN_BYTES = 1024 * 1024 * 1024,
@@ -46,7 +46,7 @@ struct db_replication replicator_turns(struct replicator *r);
 
 /* Any thread: whether this process may send now. Send at once after asking, and ask after reading what is answered. */
 bool replicator_may_send(const struct replicator *r);
-/* A turn of the loop begins or goes on (true), or the loop waits for input (false). */
+/* A turn of the loop, or the start, begins or goes on (true), or the loop waits for input (false). */
 void replicator_in_turn(struct replicator *r, bool yes);
 
 /* Gives the store away, so that the standby on the host `heir` takes over at once, or any ("" or NULL). The caller has stopped sending for good, and no turn is

@@ -36,6 +36,8 @@ enum {
 struct db {
     sqlite3 *h;
     char *path;
+    void (*goes_on)(void *self); /* NULL: nobody watches */
+    void *goes_on_self;
     int wal_piece_bytes;
     int page_bytes;
     stmt *stmts[DB_STATEMENTS_MAX]; /* all prepared statements */
@@ -78,6 +80,7 @@ struct db {
 };
 
 enum {
+    PROGRESS_OPCODES = 100000, /* SQLite's, between two calls of goes_on() */
     CACHE_KIB = 16 * 1024,
     /* A file up to this size is checked in full before it is used. The check of a larger
      * one would make a restart slow, so it is checked while the process works (checker.h). */
@@ -488,7 +491,26 @@ static sqlite3 *open_handle(const char *path)
 
 static void backup_end(struct db *db, bool keep);
 
+static int on_progress(void *arg)
+{
+    struct db *db = arg;
+
+    db->goes_on(db->goes_on_self);
+    return 0;
+}
+
+void db_unwatch(struct db *db)
+{
+    sqlite3_progress_handler(db->h, 0, NULL, NULL);
+}
+
 struct db *db_open(const char *path, const struct db_schema *schema)
+{
+    return db_open_watched(path, schema, NULL, NULL);
+}
+
+struct db *db_open_watched(const char *path, const struct db_schema *schema,
+                           void (*goes_on)(void *self), void *self)
 {
     struct db *db = gr_alloc(sizeof *db);
     struct stat st;
@@ -500,6 +522,10 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     refuse_newer(path, schema);
     wal_damage_warn(path);
     db->h = open_handle(path);
+    db->goes_on = goes_on;
+    db->goes_on_self = self;
+    if (goes_on)
+        sqlite3_progress_handler(db->h, PROGRESS_OPCODES, on_progress, db);
     number_of(db, "PRAGMA user_version"); /* perhaps it is not a database */
     refuse_another_kind(db, schema->table);
     sizes = gr_printf("PRAGMA page_size = %d; PRAGMA cache_size = -%d",

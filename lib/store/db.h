@@ -33,6 +33,10 @@ struct db_schema {
 /* Opens or creates it. The file is checked first (for a damaged or incompletely copied one
  * the process exits with 74 and says what to do). Never returns NULL. */
 struct db *db_open(const char *path, const struct db_schema *schema);
+/* The same, and `goes_on` is called now and then while SQLite works, until db_unwatch(): so a start that takes long is known from one that hangs. It does not use the database. */
+struct db *db_open_watched(const char *path, const struct db_schema *schema,
+                           void (*goes_on)(void *self), void *self);
+void db_unwatch(struct db *db);
 void db_close(struct db *db);
 const char *db_path(const struct db *db);
 sqlite3 *db_handle(struct db *db);

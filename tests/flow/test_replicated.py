@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from engine_rig import ZEROS, Cluster
 from erasure import Erasure
-from rig import SLOW, Rig, RigTest, http_request, main, wait_for
+from rig import SLOW, Rig, RigTest, http_request, main, program, wait_for
 
 STORES = "ingress", "sequencer", "dlqd"
 TAKEOVER_S = 3
@@ -205,6 +205,31 @@ class Replicated(Erasure, RigTest):
             b["sequencer"].start(wait=False)
             self.assertEqual(b["sequencer"].wait_exit(), 78)
         self.assertIn("grapnel replicate off sequencer", b["sequencer"].log())
+
+    def test_a_start_that_hangs_after_its_takeover_leaves_the_store_to_another(self):
+        """P1: its thread would beat for ever, and nobody would serve. When it goes on, it finds that it is fenced."""
+        _, a, b = self.pair()
+        a.start()
+        hangs = b.folder / "hangs"
+        hangs.touch()
+        b.env.update({"LD_PRELOAD": program("rig-stall.so"), "RIG_STALL_OPEN": str(hangs),
+                      "RIG_STALL_FILE": str(b.state_dir / "sequencer.db-shm"),  # which SQLite opens, and a standby does not
+                      "GRAPNEL_TEST_STUCK_MS": str(2000 * SLOW),
+                      "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"})
+        b.follow("sequencer")
+        event = a.accept()
+        a.wait_status(event)
+        a["sequencer"].kill()
+        wait_for(lambda: "this process owns the store now" in b["sequencer"].log(), 60, "b to take over")
+        a.follow("sequencer")
+        wait_for(a["sequencer"].up, 60, "the sequencer of a to own its store again")
+        self.assertIn("the heartbeats to the engine stop", b["sequencer"].log())
+        self.assertTrue(b["sequencer"].alive)
+        event2 = a.accept()
+        a.wait_status(event2)
+        hangs.unlink()
+        self.assertEqual(b["sequencer"].wait_exit(60), 75)
+        self.assertEqual([a.trace(e)["sequence"] for e in (event, event2)], [1, 2])
 
     def test_while_the_engine_is_silent_nobody_is_told_anything(self):
         """P1: no 2xx without the engine's acknowledgement; clients get 503 and errors, and the processes go on by themselves."""

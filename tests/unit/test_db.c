@@ -1108,6 +1108,33 @@ static int64_t copied_ms(const char *path, bool adopt, bool *stamped)
     return ms;
 }
 
+static void count(void *self)
+{
+    ++*(int *)self;
+}
+
+static void a_long_upgrade_is_watched_and_later_work_is_not(void **state)
+{
+    static const char rows[] =
+        "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n "
+        "WHERE i < 200000) INSERT INTO t(v) SELECT i FROM n";
+    static const char *const long_steps[] = {"CREATE TABLE t(v INTEGER)", rows};
+    const struct db_schema s = {.steps = long_steps, .count = 2};
+    int calls = 0, before;
+    struct db *db = db_open_watched(file, &s, count, &calls);
+
+    (void)state;
+    assert_true(calls > 5);
+    before = calls;
+    db_exec(db, "UPDATE t SET v = v + 1");
+    assert_true(calls > before);
+    db_unwatch(db);
+    before = calls;
+    db_exec(db, "UPDATE t SET v = v + 1");
+    assert_int_equal(calls, before);
+    db_close(db);
+}
+
 static void a_copy_is_known_until_it_is_adopted(void **state)
 {
     struct db *db = db_open(file, &schema);
@@ -1280,6 +1307,7 @@ int main(void)
         T(a_backup_during_writes_is_complete),
         T(an_interrupted_backup_leaves_no_file),
         T(a_wal_that_was_left_beside_a_backup_is_refused),
+        T(a_long_upgrade_is_watched_and_later_work_is_not),
         T(a_copy_is_known_until_it_is_adopted),
         T(old_bytes_in_the_same_file_are_a_copy),
         T(only_a_start_that_has_written_adopts_a_copy),

@@ -824,6 +824,39 @@ static void a_loop_that_hangs_ends_the_beats(void **state)
     assert_false(t.state.stuck);
 }
 
+/* As a_loop_that_hangs_ends_the_beats(), before the first turn of the loop. */
+static void a_start_that_hangs_ends_the_beats(void **state)
+{
+    (void)state;
+    t.stuck_ms = 3 * HOLD_MS;
+    open_active(&t);
+    do {
+        replicator_state(t.replicator, &t.state);
+        usleep(1000);
+    } while (!t.state.stuck || t.state.may_send_ms);
+    replicator_in_turn(t.replicator, true); /* SQLite goes on */
+    while (!replicator_may_send(t.replicator))
+        usleep(1000);
+}
+
+static void a_start_that_makes_progress_beats(void **state)
+{
+    int64_t until_ms;
+
+    (void)state;
+    t.stuck_ms = 5 * HOLD_MS;
+    open_active(&t);
+    until_ms = mono_ms() + 2 * t.stuck_ms;
+    while (mono_ms() < until_ms) {
+        replicator_in_turn(t.replicator, true);
+        replicator_state(t.replicator, &t.state);
+        assert_false(t.state.stuck);
+        usleep(1000);
+    }
+    while (!replicator_may_send(t.replicator))
+        usleep(1000);
+}
+
 /* ---- the end ---- */
 
 static void a_release_gives_the_store_away(void **state)
@@ -1243,6 +1276,8 @@ int main(void)
         T(standbys_that_cannot_be_read_are_forgotten),
         T(standbys_are_not_read_while_the_engine_is_silent),
         T(a_loop_that_hangs_ends_the_beats),
+        T(a_start_that_hangs_ends_the_beats),
+        T(a_start_that_makes_progress_beats),
         T(a_release_gives_the_store_away),
         T(a_release_names_the_host_that_takes_over),
         T(a_release_for_nobody_in_particular_has_no_heir),
