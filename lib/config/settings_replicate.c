@@ -78,9 +78,33 @@ void settings_check_replicate(struct conf *c, const struct settings *s)
                       "this host has no name: set `cluster.host`");
 }
 
-/* What a host has outside of its databases. */
+/* Whether `peers` gives processes to hosts, and none to this one. */
+static bool is_left_out(const struct settings *s, const char *host)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < s->cluster.peer_count; i++) {
+        const char *its = s->cluster.peers[i].host;
+
+        if (its && strcmp(its, host) == 0)
+            return false;
+        any |= its != NULL;
+    }
+    return any;
+}
+
+/* What a host has outside of its databases, and its name. */
 void settings_warn_replicate(struct conf *c, const struct settings *s)
 {
+    char host[HOST_NAME_SIZE];
+
+    settings_host(s, host);
+    if (s->replicate.database && is_left_out(s, host))
+        conf_warn_at(c, s->replicate.database,
+                     "cluster.peers has no process on host %s, which is the "
+                     "name of this host: correct `host` there, or set "
+                     "cluster.host",
+                     host);
     if (s->replicate.database && !s->audit.key)
         conf_warn_at(c, s->replicate.database,
                      "each host makes an audit key of its own, and after a "

@@ -125,6 +125,7 @@ class Commands(RigTest):
         a.config["cluster"]["host"] = "c"
         a.write_config()
         self.refused(a, 78, "cluster.peers has no ingress, sequencer or dlqd on host c", "replicate", "begin")
+        self.assertIn("warning: cluster.peers has no process on host c", a.cli_text("check").stderr)
 
     def test_a_begin_that_was_interrupted_goes_on(self):
         """P1: the position is written before the engine's row, and the repetition uses it."""
