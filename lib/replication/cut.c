@@ -349,6 +349,13 @@ static enum content_match compare_first(const struct content *c,
                  (long long)next.n);
         return CONTENT_DIVERGED;
     }
+    if (next.n == c->stored.at.n && !position_equal(&next, &c->stored.at)) {
+        snprintf(why, 200,
+                 "the log has lost turn %lld of the file, which was in it, and "
+                 "has another one now",
+                 (long long)next.n);
+        return CONTENT_DIVERGED;
+    }
     if (from == &c->last || (c->has_last && position_equal(&next, &c->last)))
         return CONTENT_IS_LAST;
     return CONTENT_IS_BEFORE;

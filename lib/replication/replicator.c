@@ -119,6 +119,7 @@ _Noreturn static void fenced(const struct replicator *r)
 {
     const struct ownership *o = &r->ownership;
 
+    note_acknowledged(r); /* the other start may have found a log without it */
     die(EXIT_FENCED,
         "another start owns the store of %s, on host \"%s\": it has epoch "
         "%lld, this one had %lld. This process has sent nothing since its "

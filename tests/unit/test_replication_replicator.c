@@ -1046,6 +1046,73 @@ static void a_turn_that_the_log_lost_is_not_removed_by_a_start(void **state)
         CONTENT_AHEAD);
 }
 
+/* What a start makes of the file when the log goes on behind turn 1 with a turn 2 of another active. */
+static enum content_match match_another_turn_2(void)
+{
+    struct turn_head head = {.n = 2, .size_pages = 3, .page_bytes = 4096};
+    struct position end = {.n = 1};
+    struct content content;
+    enum content_match match;
+    char why[200];
+    struct buf form;
+
+    memcpy(head.history, history, HISTORY_BYTES);
+    buf_init(&form, 4096);
+    turn_put_head(&form, &head);
+    memcpy(end.history, history, HISTORY_BYTES);
+    memcpy(end.chain, t.engine->e.rows[1].chain, CHAIN_BYTES);
+    position_next(&end, (struct bytes){form.data, form.len});
+    assert_int_equal(content_read(t.file, &content, why), GR_OK);
+    match = content_match(&content, &end, (struct bytes){form.data, form.len},
+                          end.chain, why);
+    buf_fini(&form);
+    return match;
+}
+
+/* Another host took over what was left of the log, and went on, before this one started again. */
+static void a_turn_that_the_log_replaced_is_not_removed_by_a_start(void **state)
+{
+    struct stored_position stored = {.active = true};
+    char said[4096];
+
+    (void)state;
+    memcpy(stored.at.history, history, HISTORY_BYTES);
+    assert_int_equal(position_file_write(t.file, &stored), GR_OK);
+    assert_int_equal(ends_with(be_contradicted_when_idle, said), EXIT_STORAGE);
+    assert_int_equal(match_another_turn_2(), CONTENT_DIVERGED);
+}
+
+static int work_before_a_loss_and_a_takeover(void *self)
+{
+    if (t.turns == 2) {
+        shared_lock(t.engine);
+        t.engine->e.seen.epoch++;
+        t.engine->e.seen.holder[0] = 9;
+        pthread_mutex_unlock(&t.engine->lock);
+    }
+    return work_before_a_loss(self);
+}
+
+static void be_fenced_after_a_loss(void)
+{
+    run_until_it_ends(work_before_a_loss_and_a_takeover);
+}
+
+/* The takeover came before this active has noticed the loss. */
+static void a_fenced_active_notes_what_the_log_had(void **state)
+{
+    struct stored_position stored = {.active = true};
+    char said[4096];
+
+    (void)state;
+    memcpy(stored.at.history, history, HISTORY_BYTES);
+    assert_int_equal(position_file_write(t.file, &stored), GR_OK);
+    assert_int_equal(ends_with(be_fenced_after_a_loss, said), EXIT_FENCED);
+    assert_true(position_file_read(t.file, &stored));
+    assert_int_equal(stored.at.n, 2);
+    assert_int_equal(match_another_turn_2(), CONTENT_DIVERGED);
+}
+
 static int work_after_an_end(void *self)
 {
     if (t.turns == 2) {
@@ -1286,6 +1353,8 @@ int main(void)
         T(a_fenced_active_ends_with_75),
         T(a_log_that_lost_turns_ends_the_active_with_74),
         T(a_turn_that_the_log_lost_is_not_removed_by_a_start),
+        T(a_turn_that_the_log_replaced_is_not_removed_by_a_start),
+        T(a_fenced_active_notes_what_the_log_had),
         T(the_end_of_the_history_ends_the_active_with_74),
         T(sigterm_ends_a_wait_for_the_engine),
         T(sigterm_ends_a_wait_for_permission),
