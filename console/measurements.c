@@ -206,6 +206,12 @@ static int64_t silent_ms(const struct publisher *t, int64_t now_ms)
     return collector_waits_ms(t, now_ms) ? 0 : now_ms - t->heard_ms;
 }
 
+/* A console that was started during the wait has heard nothing else of it. */
+static bool has_spoken(const struct publisher *t, int64_t now_ms)
+{
+    return t->heard || collector_waits_ms(t, now_ms);
+}
+
 static void report_process_silence(struct measure_request *q)
 {
     static const char *const needed[] = {"ingress", "sequencer", "deliverer",
@@ -213,13 +219,13 @@ static void report_process_silence(struct measure_request *q)
     int64_t began = tracks_began_ms(q->tracks);
 
     for (struct publisher *t = collector_publishers(q->g); t; t = t->next)
-        if (t->heard)
+        if (has_spoken(t, q->now))
             report(q, t->name, (double)silent_ms(t, q->now) / 1000, true);
     for (size_t i = 0; i < COUNT_OF(needed); i++) {
         bool there = false;
 
         for (struct publisher *t = collector_publishers(q->g); t; t = t->next)
-            there |= t->heard && strcmp(t->kind, needed[i]) == 0;
+            there |= has_spoken(t, q->now) && strcmp(t->kind, needed[i]) == 0;
         if (!there)
             report(q, needed[i], (double)(q->now - began) / 1000, true);
     }

@@ -314,6 +314,21 @@ one_that_waits_for_the_database_says_so_and_is_not_silent(void **state)
     assert_int_equal(judged(r, &silent, "dlqd"), VERDICT_YES);
 }
 
+/* The console was started during the wait. */
+static void one_that_has_only_waited_is_not_silent(void **state)
+{
+    struct rig *r = *state;
+    struct alert_rule silent = rule_of(ALERT_PROCESS_SILENT, NAN);
+
+    silent.silent_for_ms = 10 * SECOND;
+    r->now = 20 * SECOND;
+    assert_int_equal(judged(r, &silent, "sequencer"), VERDICT_YES);
+    say_waiting(r, "sequencer", r->epoch, 19 * SECOND);
+    assert_int_equal(judged(r, &silent, "sequencer"), VERDICT_NO);
+    r->now += STALE + SECOND;
+    assert_int_equal(judged(r, &silent, "sequencer"), VERDICT_YES);
+}
+
 static void malformed_frames_do_no_harm(void **state)
 {
     struct rig *r = *state;
@@ -433,6 +448,7 @@ int main(void)
         T(processes_are_missed_and_those_that_ended_in_order_are_not),
         T(a_process_is_silent_since_its_last_frame),
         T(one_that_waits_for_the_database_says_so_and_is_not_silent),
+        T(one_that_has_only_waited_is_not_silent),
         T(malformed_frames_do_no_harm),
         T(an_impossible_time_is_refused),
         T(a_summary_has_subject_and_value),
