@@ -18,8 +18,9 @@
 
 enum {
     EVERY_MIN_MS = 250,
-    ROUND_MS = 1000,  /* for all connections of a round */
-    ADDRESSES_MAX = 4 /* of one host name */
+    EVERY_MAX_MS = 15 * SECOND_MS, /* the alert active_alone waits a minute */
+    ROUND_MS = 1000,               /* for all connections of a round */
+    ADDRESSES_MAX = 4              /* of one host name */
 };
 
 #define SUFFIX ".inbox"
@@ -67,7 +68,9 @@ int64_t reach_every_ms(int64_t takeover_after_ms)
 {
     int64_t ms = takeover_after_ms / 4;
 
-    return ms < EVERY_MIN_MS ? EVERY_MIN_MS : ms;
+    return ms < EVERY_MIN_MS   ? EVERY_MIN_MS
+           : ms > EVERY_MAX_MS ? EVERY_MAX_MS
+                               : ms;
 }
 
 /* ---- whom to ask ---- */

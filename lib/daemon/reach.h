@@ -1,4 +1,4 @@
-/* reach: which other processes of the pipeline this one reaches. A thread asks again and again, each quarter of takeover_after.
+/* reach: which other processes of the pipeline this one reaches. A thread asks again and again, each quarter of takeover_after, but at least each 15 s.
  *
  * A process is reached when it, or one of its instances, accepts a connection: at its address in `cluster.peers`, or on this host at
  * its inbox in run_dir. A standby binds neither, so what accepts is active. Only processes that exchange messages with this one count.

@@ -264,6 +264,15 @@ static void without_descriptors_it_does_not_say_that_it_is_alone(void **state)
     close(fd);
 }
 
+/* The alert `active_alone` waits for a minute: a round from before the other processes were started must not last longer. */
+static void a_round_begins_often_however_long_takeovers_wait(void **state)
+{
+    (void)state;
+    assert_int_equal(reach_every_ms(3 * SECOND_MS), 750);
+    assert_int_equal(reach_every_ms(15 * SECOND_MS), 3750);
+    assert_int_equal(reach_every_ms(HOUR_MS), 15 * SECOND_MS);
+}
+
 static void messages_go_by_the_sequencer(void **state)
 {
     static const struct {
@@ -298,6 +307,7 @@ int main(void)
         T(a_reload_brings_other_peers),
         T(a_host_name_is_looked_up),
         T(without_descriptors_it_does_not_say_that_it_is_alone),
+        cmocka_unit_test(a_round_begins_often_however_long_takeovers_wait),
         cmocka_unit_test(messages_go_by_the_sequencer),
     };
 
