@@ -165,6 +165,25 @@ class WentBack(RigTest):
         for _ in range(2):
             self.ends_again(a["ingress"])
 
+    def test_one_turn_is_lost_and_another_host_goes_on(self):
+        """P1: a host whose last turn the log has lost and then replaced keeps it in a file beside, and does not just follow."""
+        a, b = self.hosts()
+        a.wait_status(a.accept())
+        b.kill()
+        a.kill("sequencer", "dlqd", "deliverer-a")
+        self.stop_copying()
+        before = self.last("ingress")
+        a.accept()
+        self.assertEqual(self.last("ingress"), before + 1)
+        self.lose_commits()
+        self.ends(a["ingress"], "contradicts")
+        b["ingress"].start(wait=False)
+        wait_for(b["ingress"].up, 60, "ingress of b to own its store")
+        wait_for(lambda: self.last("ingress") > before, what="b to go on")
+        a.follow("ingress")
+        self.assertIn("it was renamed", a["ingress"].log())
+        self.assertTrue((a.state_dir / "ingress.db.diverged").exists())
+
 
 if __name__ == "__main__":
     main(at_once=2)
