@@ -123,7 +123,7 @@ static const struct metric_family families[] = {
                        .help = "from when a turn was sent to the replication "
                                "database until it was acknowledged",
                        .per = 1000000,
-                       .bounds = metric_commit_bounds_us},
+                       .bounds = metric_append_bounds_us},
     [COMMON_MAY_SEND] = {.name = "grapnel_replication_may_send_seconds",
                          .kind = METRIC_GAUGE,
                          .unit = "seconds",

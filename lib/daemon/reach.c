@@ -53,7 +53,9 @@ struct reach {
     char *name, *run_dir;
     int64_t every_ms;
     struct targets targets; /* the thread's */
-    int64_t none_since_ms;  /* the thread's; mono_ms(); 0: some are reached */
+    /* The thread's: the target with which the next round begins, as names of a silent resolver fill this one. */
+    size_t resolve_next;
+    int64_t none_since_ms; /* the thread's; mono_ms(); 0: some are reached */
 
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows */
@@ -221,13 +223,18 @@ static void ask_hosts(struct reach *r, struct round *round)
 {
     struct attempt *attempts = gr_alloc((r->targets.count * ADDRESSES_MAX + 1) *
                                         sizeof *attempts);
-    size_t count = 0;
+    int64_t began_ms = mono_ms();
+    size_t count = 0, first = r->resolve_next;
 
     for (size_t i = 0; i < r->targets.count; i++) {
-        struct target *t = &r->targets.all[i];
+        size_t at = (first + i) % r->targets.count;
+        struct target *t = &r->targets.all[at];
 
-        if (!t->numeric && !t->reached && !resolve(r, t))
-            break;
+        if (!t->numeric && !t->reached && mono_ms() - began_ms < ROUND_MS) {
+            r->resolve_next = at + 1;
+            if (!resolve(r, t))
+                break;
+        }
         t->reached = false;
         for (int k = 0; k < t->count; k++) {
             int fd = begin_to_connect(&t->places[k], &round->blind);
@@ -291,7 +298,8 @@ static void ask(struct reach *r)
     else if (!r->none_since_ms)
         r->none_since_ms = began_ms;
     pthread_mutex_lock(&r->lock);
-    r->state.reached = reached;
+    if (reached || !round.blind)
+        r->state.reached = reached;
     r->state.none_ms = r->none_since_ms ? mono_ms() - r->none_since_ms : 0;
     pthread_mutex_unlock(&r->lock);
     string_list_fini(&round.reached);

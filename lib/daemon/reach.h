@@ -19,7 +19,7 @@ void reach_close(struct reach *r);
 void reach_reload(struct reach *r, const struct settings *s);
 
 struct reach_state {
-    int reached; /* processes in the last round; 0 before the first one */
+    int reached; /* processes in the last round that could ask; 0 before the first one */
     /* From the begin of the first round that has reached none until the end of the last one; 0: the last one has reached some, or could not
      * ask, because a descriptor or memory was missing. */
     int64_t none_ms;

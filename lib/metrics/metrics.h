@@ -56,6 +56,8 @@ struct metric_family {
 extern const int64_t metric_latency_bounds_ms[];
 /* Bounds for commits, in microseconds. */
 extern const int64_t metric_commit_bounds_us[];
+/* Bounds for what a replication database acknowledges, which may wait for other machines. */
+extern const int64_t metric_append_bounds_us[];
 
 struct metrics;
 struct series;
