@@ -7,6 +7,7 @@
 
 struct timeline_entry {
     const char *at; /* RFC 3339, UTC, milliseconds: sorts as text */
+    bool later;     /* not of the process that received the event */
     size_t n;
     json_t *doc;
 };
@@ -80,7 +81,22 @@ static int compare(const void *a, const void *b)
     const struct timeline_entry *x = a, *y = b;
     int times = strcmp(x->at, y->at);
 
-    return times ? times : x->n < y->n ? -1 : 1;
+    if (times)
+        return times;
+    if (x->later != y->later)
+        return x->later ? 1 : -1;
+    return x->n < y->n ? -1 : 1;
+}
+
+static bool has_received(const json_t *entry)
+{
+    static const char *const kinds[] = {"ingress", "outbox", "reconcile"};
+    const char *process = text(entry, "process");
+
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        if (strncmp(process, kinds[i], strlen(kinds[i])) == 0)
+            return true;
+    return false;
 }
 
 json_t *timeline_sorted(json_t *timeline)
@@ -93,7 +109,8 @@ json_t *timeline_sorted(json_t *timeline)
     {
         const char *at = json_string_value(json_object_get(doc, "at"));
 
-        entries[i] = (struct timeline_entry){at ? at : "", i, doc};
+        entries[i] = (struct timeline_entry){at ? at : "", !has_received(doc),
+                                             i, doc};
     }
     qsort(entries, count, sizeof *entries, compare);
     for (i = 0; i < count; i++)

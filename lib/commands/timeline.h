@@ -12,7 +12,8 @@ void timeline_add(json_t *timeline, const json_t *reply);
  * "sends", "request", "timings" and "response". */
 void timeline_add_attempts(json_t *timeline, const json_t *event,
                            const json_t *reply);
-/* The entries sorted by time; equal times keep their order. Takes `timeline` over; the result is
+/* The entries sorted by time. With the same time, first those of the process that received the event, which
+ * all else follows; else they keep their order. Takes `timeline` over; the result is
  * the caller's. */
 json_t *timeline_sorted(json_t *timeline);
 
