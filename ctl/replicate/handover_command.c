@@ -52,8 +52,7 @@ static int look_without_reply(const struct replicated *r, struct engine *e,
                               const char *process, int64_t epoch,
                               const char *why, char host[])
 {
-    int code = wait_for_owner(
-        e, process, epoch, r->c->settings->replicate.takeover_after_ms, host);
+    int code = wait_for_owner(e, process, epoch, r->hold_ms, host);
 
     return code != EXIT_REFUSED
                ? code

@@ -82,6 +82,10 @@ class Reply(RigTest):
         events = [a.accept() for _ in range(3)]
         for event in events:
             a.wait_status(event)
+        # The active reads the rows of the others now and then, and refuses a handover before it knows of a standby.
+        wait_for(lambda: [s["value"] for s in a.ask(STORE, "status")["series"]
+                          if s["name"] == "grapnel_replication_standbys_ready"] == [1], 60,
+                 "the active to know of the standby")
         return a, b, events
 
     def hand_over(self, rig, **how):
