@@ -264,7 +264,7 @@ static void ask_here(const struct reach *r, struct round *round)
             continue;
         snprintf(name, sizeof name, "%.*s", (int)(n - s), e->d_name);
         if (processes_exchange(r->name, name) &&
-            ipc_listens(r->run_dir, name, SUFFIX + 1))
+            ipc_listens(r->run_dir, name, &SUFFIX[1]))
             note_reached(round, name);
     }
     if (dir)
