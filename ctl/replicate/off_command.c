@@ -83,7 +83,7 @@ static int may_end(const struct replicated *r, struct engine *look,
     return has_no_holder(owner) ? 0 : wait_for_silence(r, look, process, owner);
 }
 
-/* What is left is of no use to anybody, but it is data. */
+/* Deletes the log and the snapshots of a history that has ended: no process reads them any more, and they have events. */
 static int clear(struct engine *e, const char *process)
 {
     char why[ENGINE_WHY_BYTES] = "";

@@ -399,7 +399,7 @@ static void backup_step(struct daemon *d)
     d->backup_path = NULL;
 }
 
-/* It stops, and the standby on this host takes over. */
+/* It stops, and the standby on `host` takes over. */
 static void hand_over(struct daemon *d, const char *host)
 {
     d->heir = gr_strdup(host); /* until the process ends */
