@@ -779,13 +779,14 @@ static bool take_some(struct control *c, const struct loop *loop)
 
 bool control_work(struct control *c, struct loop *loop)
 {
+    bool syncs = loop->read && db_dirty(loop->db), more = false;
     int64_t began_us;
-    bool more;
 
     c->now_ms = loop->now_ms;
     end_later(c);
     began_us = mono_us();
-    more = take_some(c, loop);
+    if (!syncs || c->kept.to)
+        more = take_some(c, loop);
     loop->requests_us = mono_us() - began_us;
     if (loop->requests_us > REQUESTS_MAX_US)
         loop->requests_us = REQUESTS_MAX_US;

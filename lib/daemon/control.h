@@ -75,8 +75,10 @@ enum { CONTROL_METRICS_MS = 10 * 1000 };
 /* Sends a frame of metrics to the consoles on other hosts that want them. */
 void control_publish(void *c, struct bytes frame);
 
-/* Inside the transaction: handles requests until the turn is spent, and for 2 ms in any case, so that
- * queries do not delay peers that wait for its commit. true: there are more. */
+/* Inside the transaction, after messages: handles requests until the turn is spent, and for 2 ms in any
+ * case. true: there are more. If the turn has rows, so that its commit has to be synced, it handles them
+ * only if one of them changes something; the others are left to control_read(), as peers wait for this
+ * commit. */
 bool control_work(struct control *c, struct loop *loop);
 /* While a commit is being synced, outside of any transaction: handles one request that only reads.
  * Its reply leaves after the commit, as it may show what that commit wrote. false: none waits, or the
