@@ -294,6 +294,7 @@ void sequencer_undo(void *self)
     struct sequencer *q = self;
 
     workspaces_clear(&q->workspaces);
+    deliveries_forget(q->deliveries);
     store_bodies_undo(q->store);
     q->next_route_order = q->saved_route_order =
         store_meta(q->store, "next_route_order") + 1;

@@ -61,6 +61,14 @@
         list(ROW_FREE_, ROW_FREE_);    \
     } while (0)
 
+/* Whether two rows have the same values in these columns; not for blobs. */
+#define ROW_SAME(list, a, b)             \
+    __extension__({                      \
+        __typeof__(a) row_p = (a);       \
+        __typeof__(b) row_b = (b);       \
+        list(ROW_SAME_, ROW_NEXT_SAME_); \
+    })
+
 #define ROW_INTO_(table, list, names, values) \
     table "(" ROW_NAMES(list) names ") VALUES (" ROW_VALUES(list) values ")"
 #define ROW_FIELD_(type, name)      row_##type name;
@@ -73,6 +81,8 @@
 #define ROW_BIND_(type, name)       bind_##type(row_q, ++*row_i, row_p->name);
 #define ROW_READ_(type, name)       row_p->name = col_##type(row_q, (*row_i)++);
 #define ROW_FREE_(type, name)       free_##type(row_p->name);
+#define ROW_SAME_(type, name)       same_##type(row_p->name, row_b->name)
+#define ROW_NEXT_SAME_(type, name)  &&ROW_SAME_(type, name)
 
 typedef int64_t row_i64;
 typedef uint64_t row_u64; /* 64 bits that SQLite holds as a signed number */
@@ -266,6 +276,62 @@ static inline void free_flag(bool v)
 static inline void free_number(int v)
 {
     (void)v;
+}
+
+static inline bool same_i64(int64_t a, int64_t b)
+{
+    return a == b;
+}
+
+static inline bool same_u64(uint64_t a, uint64_t b)
+{
+    return a == b;
+}
+
+static inline bool same_number(int a, int b)
+{
+    return a == b;
+}
+
+static inline bool same_flag(bool a, bool b)
+{
+    return a == b;
+}
+
+/* "" and NULL are the same, as in ROW_BIND. */
+static inline bool same_text_or_null(const char *a, const char *b)
+{
+    return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+static inline bool same_text(const char *a, const char *b)
+{
+    return same_text_or_null(a, b);
+}
+
+static inline bool same_i64_or_null(int64_t a, int64_t b)
+{
+    return a == b;
+}
+
+static inline bool same_u64_or_null(uint64_t a, uint64_t b)
+{
+    return a == b;
+}
+
+static inline bool same_flag_or_null(bool a, bool b)
+{
+    return a == b;
+}
+
+static inline bool same_own(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0;
+}
+
+static inline bool same_own_or_null(const char *a, const char *b)
+{
+    return a && b ? same_own(a, b) : a == b;
 }
 
 #endif

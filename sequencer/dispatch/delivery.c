@@ -8,6 +8,7 @@
 #include "log.h"
 #include "measure.h"
 #include "operational_events.h"
+#include "out_rows.h"
 #include "outcomes.h"
 #include "search_filters.h"
 #include "sequencer.h"
@@ -76,10 +77,13 @@ static void check(const struct endpoint *e, const struct delivery *d)
 
 /* ---- statements ---- */
 
+enum { OPEN_COUNTED = 16 }; /* open deliveries of an event */
+
 struct deliveries {
     struct db *db;
+    struct out_rows *out;
     struct buf task; /* a message, being made */
-    stmt *add, *load, *exists, *save, *dispatch, *sweep, *of_event;
+    stmt *add, *load, *exists, *open, *save, *dispatch, *sweep, *of_event;
 };
 
 #define AT(field) offsetof(struct deliveries, field)
@@ -90,6 +94,8 @@ static const struct db_statement statements[] = {
      "SELECT " ROW_NAMES(
          DELIVERY_COLUMNS) " FROM deliveries WHERE event = ? AND endpoint = ?"},
     {AT(exists), "SELECT 1 FROM deliveries WHERE event = ? AND endpoint = ?"},
+    {AT(open), "SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE event = "
+               "? AND status < 3 LIMIT ?)"},
     {AT(save),
      "UPDATE deliveries SET " ROW_SETS(
          DELIVERY_CHANGES) " WHERE event = :event AND endpoint = :endpoint"},
@@ -118,6 +124,7 @@ struct deliveries *deliveries_open(struct db *db)
     struct deliveries *s = gr_alloc(sizeof *s);
 
     s->db = db;
+    s->out = out_rows_open();
     buf_init(&s->task, LINK_KEPT_MAX_BYTES);
     db_prepare_all(db, s, statements, COUNT_OF(statements));
     return s;
@@ -125,8 +132,14 @@ struct deliveries *deliveries_open(struct db *db)
 
 void deliveries_close(struct deliveries *s)
 {
+    out_rows_close(s->out);
     buf_fini(&s->task);
     free(s);
+}
+
+void deliveries_forget(struct deliveries *s)
+{
+    out_rows_clear(s->out);
 }
 
 /* ---- rows ---- */
@@ -147,8 +160,8 @@ void delivery_fini(struct delivery *d)
     *d = (struct delivery){0};
 }
 
-bool delivery_load(struct deliveries *s, int64_t event, int64_t endpoint,
-                   struct delivery *d)
+static bool read_stored(struct deliveries *s, int64_t event, int64_t endpoint,
+                        struct delivery *d)
 {
     bool there;
 
@@ -160,6 +173,48 @@ bool delivery_load(struct deliveries *s, int64_t event, int64_t endpoint,
         read_row(s->load, d);
     db_done(s->load);
     return there;
+}
+
+static void check_out_row(struct deliveries *s, const struct delivery *d)
+{
+#ifdef GRAPNEL_DEBUG
+    struct delivery stored;
+
+    assert(read_stored(s, d->event, d->endpoint, &stored));
+    assert(ROW_SAME(DELIVERY_COLUMNS, d, &stored));
+    delivery_fini(&stored);
+#else
+    (void)s;
+    (void)d;
+#endif
+}
+
+bool delivery_load(struct deliveries *s, int64_t event, int64_t endpoint,
+                   struct delivery *d)
+{
+    if (!out_rows_take(s->out, event, endpoint, d))
+        return read_stored(s, event, endpoint, d);
+    check_out_row(s, d);
+    return true;
+}
+
+void delivery_keep(struct deliveries *s, struct delivery *d,
+                   const char *event_id)
+{
+    bool is_out = is_open(d->status) && d->status != DELIVERY_WAITING;
+
+    if (is_out && strlen(event_id) == EVENT_ID_BYTES) {
+        wire_copy(d->event_id, sizeof d->event_id, wire_text(event_id));
+        out_rows_give(s->out, d);
+    }
+    delivery_fini(d);
+}
+
+int64_t delivery_event(struct sequencer *q, struct bytes event_id)
+{
+    int64_t event = out_rows_event(q->deliveries->out, event_id);
+
+    return event ? event : store_event_n(q->store, event_id);
 }
 
 bool delivery_exists(struct deliveries *s, int64_t event, int64_t endpoint)
@@ -184,15 +239,14 @@ void deliveries_of_event(struct deliveries *s, int64_t event, delivery_fn *fn,
     db_done(s->of_event);
 }
 
-static void insert(struct sequencer *q, const struct delivery *d)
+static void insert(struct sequencer *q, struct delivery *d)
 {
     struct deliveries *s = q->deliveries;
-    struct delivery row = *d;
     int i = 0;
 
-    if (!row.generation)
-        row.generation = 1;
-    ROW_BIND(DELIVERY_NEW, s->add, i, &row);
+    if (!d->generation)
+        d->generation = 1;
+    ROW_BIND(DELIVERY_NEW, s->add, i, d);
     db_run(s->db, s->add);
     search_filters_note_endpoint(q->search_filters, d->event, d->endpoint);
 }
@@ -201,6 +255,7 @@ void delivery_save(struct deliveries *s, const struct delivery *d)
 {
     int i = 0;
 
+    out_rows_drop(s->out, d->event, d->endpoint);
     ROW_BIND(DELIVERY_CHANGES, s->save, i, d);
     bind_i64(s->save, ++i, d->event);
     bind_i64(s->save, ++i, d->endpoint);
@@ -275,6 +330,19 @@ static void queue_task(struct sequencer *q, struct endpoint *e, int64_t event,
 
 /* ---- new ones ---- */
 
+/* The new row has the defaults of store.sql in its other columns. */
+static void keep_new(struct sequencer *q, const struct delivery *d,
+                     const char *event_id)
+{
+    struct delivery copy = *d;
+
+    copy.retry_choice = d->retry_choice ? gr_strdup(d->retry_choice) : NULL;
+    copy.error = gr_strdup("");
+    copy.reason = gr_strdup("");
+    copy.deliverer = gr_strdup("");
+    delivery_keep(q->deliveries, &copy, event_id);
+}
+
 void delivery_add(struct sequencer *q, struct endpoint *e, struct lane lane,
                   struct delivery *d, const struct event_row *ev,
                   const struct event_content *content)
@@ -302,9 +370,11 @@ void delivery_add(struct sequencer *q, struct endpoint *e, struct lane lane,
     }
     endpoint_wake(q, e);
     insert(q, d);
+    if (ev && d->status == DELIVERY_IN_FLIGHT)
+        keep_new(q, d, ev->id);
 }
 
-void delivery_add_dead(struct sequencer *q, const struct delivery *d)
+void delivery_add_dead(struct sequencer *q, struct delivery *d)
 {
     assert(d->status == DELIVERY_DEAD);
     insert(q, d);
@@ -373,12 +443,27 @@ static void count_change(struct sequencer *q, const struct endpoint *e,
     }
 }
 
+/* One delivery of this event has become final. Deliveries that were opened again meanwhile are not in
+ * the count, which then ends early, and is read again. */
+static bool others_are_open(struct deliveries *s, int64_t event)
+{
+    int count;
+
+    if (out_rows_others_open(s->out, event))
+        return true;
+    bind_i64(s->open, 1, event);
+    bind_i64(s->open, 2, OPEN_COUNTED);
+    count = (int)db_number(s->db, s->open, 0);
+    out_rows_note_open(s->out, event, count);
+    return count > 0;
+}
+
 /* The row is written: let its lane and its event continue. */
 static void after_final(struct sequencer *q, struct endpoint *e,
                         const struct delivery *d, bool was_open)
 {
-    if (was_open)
-        event_maybe_ended(q, d->event);
+    if (was_open && !others_are_open(q->deliveries, d->event))
+        event_ended(q, d->event);
     if (!d->grant_id)
         lanes_freed(q, e, delivery_lane(d));
     if (d->status == DELIVERY_DELIVERED)
@@ -504,6 +589,7 @@ void delivery_dispatch(struct sequencer *q, struct endpoint *e, int64_t event,
                       next_ms > q->d.loop.now_ms ? DELIVERY_RETRYING
                                                  : DELIVERY_IN_FLIGHT,
                       NULL, e->name, NULL);
+    out_rows_drop(s->out, event, e->id);
     bind_i64(s->dispatch, 1, event);
     bind_i64(s->dispatch, 2, e->id);
     bind_i64(s->dispatch, 3, status);
@@ -521,6 +607,7 @@ int deliveries_sweep(struct sequencer *q, struct endpoint *e, uint64_t grant,
     int n = 0, freed_count = 0;
 
     assert(grant != e->grant && max <= SWEEP_MAX);
+    out_rows_clear(s->out);
     bind_i64(s->sweep, 1, e->id);
     bind_i64(s->sweep, 2, (int64_t)grant);
     bind_i64(s->sweep, 3, max);

@@ -102,10 +102,20 @@ struct deliveries;
 struct deliveries *deliveries_open(struct db *db);
 void deliveries_close(struct deliveries *s);
 
+/* After a turn that was rolled back, or after rows were changed elsewhere: reads all rows from disk
+ * again. */
+void deliveries_forget(struct deliveries *s);
+
 /* false: there is none. Call delivery_fini() in any case. */
 bool delivery_load(struct deliveries *s, int64_t event, int64_t endpoint,
                    struct delivery *d);
 void delivery_fini(struct delivery *d);
+/* Instead of delivery_fini(), for a row as it is on disk that its deliverer has: keeps it for
+ * the result. */
+void delivery_keep(struct deliveries *s, struct delivery *d,
+                   const char *event_id);
+/* The number of the event with this id; 0: there is none. */
+int64_t delivery_event(struct sequencer *q, struct bytes event_id);
 /* Write all columns but DELIVERY_FIXED. For changes of status call delivery_move(), which
  * writes the row. */
 void delivery_save(struct deliveries *s, const struct delivery *d);
@@ -134,7 +144,7 @@ void delivery_add(struct sequencer *q, struct endpoint *e, struct lane lane,
                   struct delivery *d, const struct event_row *ev,
                   const struct event_content *content);
 /* Add a delivery that is dead: dlqd has its dead letter, and this database is older. */
-void delivery_add_dead(struct sequencer *q, const struct delivery *d);
+void delivery_add_dead(struct sequencer *q, struct delivery *d);
 
 /* ---- changes of status ---- */
 

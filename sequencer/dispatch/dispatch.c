@@ -413,31 +413,24 @@ void dispatch_encode_task(struct sequencer *q, struct endpoint *e,
     buf_fini(&retry);
 }
 
-/* false: the event's body is missing or damaged, and nothing is sent. */
-static bool encode_stored_task(struct sequencer *q, struct endpoint *e,
-                               const struct event_row *ev,
-                               const struct delivery *d, struct buf *out)
+/* Its task is not sent. Rows cannot be changed while a message is encoded: the next turn ends the delivery
+ * of a damaged event. If there is no space here, the task is missing at its deliverer, and watch.c brings
+ * it back. */
+static void note_unusable(struct sequencer *q, int64_t ref,
+                          enum stored_state state)
 {
-    struct event_content content;
-    bool there = store_body(q->store, d->event, &content.headers,
-                            &content.body);
-    bool damaged = there && store_body_damaged(q->store);
+    struct event_row ev;
 
-    if (!there)
-        log_error(ev->id, "an unfinished event has no body; it is not sent");
-    else if (!damaged)
-        dispatch_encode_task(q, e, ev, d, &content, out);
-    store_body_done(q->store);
-    if (damaged) {
-        db_damage_found(ev->id, db_path(q->d.db), "bodies");
-        /* Rows cannot be changed while a message is encoded: the next turn does that. If
-         * there is no space here, the task is missing at its deliverer, and watch.c
-         * brings it back. */
+    if (store_event(q->store, ref >> EVENT_BITS_ENDPOINT, &ev) &&
+        state == STORED_WITHOUT_BODY)
+        log_error(ev.id, "an unfinished event has no body; it is not sent");
+    if (state == STORED_DAMAGED) {
+        db_damage_found(ev.id, db_path(q->d.db), "bodies");
         if (q->damaged_count < (int)COUNT_OF(q->damaged))
-            q->damaged[q->damaged_count++] = delivery_ref(d->event, e->id);
+            q->damaged[q->damaged_count++] = ref;
         daemon_wake_in(&q->d, 0);
     }
-    return there && !damaged;
+    event_fini(&ev);
 }
 
 /* Only if this row of the log is the latest task of the delivery: the grant may have ended
@@ -447,19 +440,22 @@ bool dispatch_load(struct sequencer *q, const char *peer, uint64_t n,
 {
     struct endpoint *e = endpoint_by_id(q, ref & (ENDPOINTS_MAX - 1));
     struct delivery d = {0};
-    struct event_row ev = {0};
-    bool there;
+    const struct whole_event *event;
+    enum stored_state state = STORED_NOWHERE;
 
     if (!e || !e->owner || strcmp(e->owner->name, peer) != 0)
         return false;
-    there = delivery_load(q->deliveries, ref >> EVENT_BITS_ENDPOINT, e->id,
-                          &d) &&
-            d.status < DELIVERY_DELIVERED && d.grant_id == e->grant &&
-            d.out_n == n && store_event(q->store, d.event, &ev) &&
-            encode_stored_task(q, e, &ev, &d, out);
-    event_fini(&ev);
+    if (delivery_load(q->deliveries, ref >> EVENT_BITS_ENDPOINT, e->id, &d) &&
+        d.status < DELIVERY_DELIVERED && d.grant_id == e->grant && d.out_n == n)
+        state = store_whole_event(q->store, d.event, &event);
+    if (state == STORED_WHOLE) {
+        dispatch_encode_task(q, e, &event->row, &d, &event->content, out);
+        delivery_keep(q->deliveries, &d, event->row.id);
+    } else if (state != STORED_NOWHERE) {
+        note_unusable(q, ref, state);
+    }
     delivery_fini(&d);
-    return there;
+    return state == STORED_WHOLE;
 }
 
 bool dispatch_load_dropped(struct sequencer *q, int64_t ref, struct buf *out)

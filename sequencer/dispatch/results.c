@@ -140,7 +140,7 @@ static void record(struct sequencer *q, struct report *p)
 static bool find(struct sequencer *q, struct report *p, struct bytes event_id,
                  struct bytes endpoint_name, uint64_t grant)
 {
-    int64_t event = store_event_n(q->store, event_id);
+    int64_t event = delivery_event(q, event_id);
     char *endpoint = wire_dup(endpoint_name);
 
     p->e = endpoint_find(q, endpoint);

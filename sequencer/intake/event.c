@@ -154,10 +154,8 @@ void event_maybe_drop_body(struct sequencer *q, int64_t event)
         event_drop_body(q, event);
 }
 
-void event_maybe_ended(struct sequencer *q, int64_t event)
+void event_ended(struct sequencer *q, int64_t event)
 {
-    if (!store_event_ended(q->store, event))
-        return;
     if (log_has_capacity(LEVEL_INFO))
         log_finished(q, event);
     event_drop_body(q, event);

@@ -98,10 +98,10 @@ json_t *event_json(const struct event_row *e, enum event_end end);
 /* The same for the token of a workspace. */
 json_t *event_json_of_tenant(const struct event_row *e, enum event_end end);
 
-/* A delivery of this event has just become final, or the event has no deliveries. If no other
- * delivery is open, log that the event has finished, and drop its body if nothing needs
- * it. A crash before the turn's commit repeats the log line. */
-void event_maybe_ended(struct sequencer *q, int64_t event);
+/* The last open delivery of this event has become final, or it was routed to no endpoint: log that it has
+ * finished, and drop its body if nothing needs it. A crash before the turn's commit repeats the
+ * log line. */
+void event_ended(struct sequencer *q, int64_t event);
 /* Drop the body of an event if nothing needs it any more … */
 void event_maybe_drop_body(struct sequencer *q, int64_t event);
 /* … and the same if it is known that no delivery of it is open. */

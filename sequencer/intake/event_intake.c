@@ -247,8 +247,9 @@ static void end_intake(struct sequencer *q, struct event_intake *t)
         dead_letters_refused(q, ev, t->generation + 1);
     else if (t->generation && ev->status != EVENT_BUFFERED)
         dead_letters_recovered(q, ev->n, 0, t->generation);
-    if (ev->status == EVENT_ROUTED && !t->endpoints)
-        event_maybe_ended(q, ev->n);
+    if (ev->status == EVENT_ROUTED && !t->endpoints &&
+        store_event_ended(q->store, ev->n))
+        event_ended(q, ev->n);
     /* Its sender knows that a new event is open. */
     if (t->generation || !t->content || t->refused ||
         (ev->status != EVENT_BUFFERED &&

@@ -2,6 +2,7 @@
  * letters. */
 #include "store.h"
 #include "clock.h"
+#include "event_cache.h"
 #include "headers.h"
 #include "log.h"
 #include "publication.h"
@@ -9,6 +10,7 @@
 #include "store_lanes.h"
 #include "stores.h"
 #include "sums.h"
+#include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +25,7 @@ const struct db_schema sequencer_schema = {.create = sequencer_store_sql,
 
 struct store {
     struct db *db;
+    struct event_cache *cache;
     stmt *meta, *meta_set, *workspace, *workspace_set;
     stmt *endpoints, *endpoint_add, *endpoint_set, *endpoint_state,
         *endpoints_forget, *endpoint_waiting, *endpoint_out, *deliverers,
@@ -271,6 +274,7 @@ struct store *store_open(struct db *db)
     struct store *s = gr_alloc(sizeof *s);
 
     s->db = db;
+    s->cache = event_cache_open();
     db_prepare_all(db, s, statements, COUNT_OF(statements));
     buf_init(&s->last_head, 2 * HEADERS_MAX_BYTES);
     if (db_step(db, s->newest))
@@ -281,6 +285,7 @@ struct store *store_open(struct db *db)
 
 void store_close(struct store *s)
 {
+    event_cache_close(s->cache);
     buf_fini(&s->last_head);
     free(s);
 }
@@ -476,6 +481,7 @@ void store_event_set(struct store *s, const struct event_row *e)
 {
     int i = 0;
 
+    event_cache_drop(s->cache, e->n);
     ROW_BIND(EVENT_STATE, s->event_set, i, e);
     bind_rest(s->event_set, &i, e);
     bind_i64(s->event_set, ++i, e->n);
@@ -666,6 +672,7 @@ void store_transition_done(struct store *s)
 
 void store_bodies_undo(struct store *s)
 {
+    event_cache_clear(s->cache);
     s->last_head_id = 0;
 }
 
@@ -741,10 +748,68 @@ void store_body_done(struct store *s)
     db_done(s->body);
 }
 
+static void check_cached(struct store *s, const struct whole_event *e)
+{
+#ifdef GRAPNEL_DEBUG
+    struct event_row row;
+    struct event_content c;
+
+    assert(store_event(s, e->row.n, &row));
+    row.subscriber = e->row.subscriber; /* it is in no task */
+    assert(ROW_SAME(EVENT_COLUMNS, &e->row, &row));
+    assert(e->row.source_sequence == row.source_sequence);
+    event_fini(&row);
+    assert(store_body(s, e->row.n, &c.headers, &c.body));
+    assert(c.headers.n == e->content.headers.n &&
+           memcmp(c.headers.p, e->content.headers.p, c.headers.n) == 0);
+    assert(c.body.n == e->content.body.n &&
+           memcmp(c.body.p, e->content.body.p, c.body.n) == 0);
+    store_body_done(s);
+#else
+    (void)s;
+    (void)e;
+#endif
+}
+
+/* Reads it from disk into the cache. */
+static enum stored_state read_whole(struct store *s, int64_t n,
+                                    const struct whole_event **event)
+{
+    struct event_row row;
+    struct event_content content;
+    bool there = store_event(s, n, &row);
+    enum stored_state state;
+
+    if (!there)
+        return STORED_NOWHERE;
+    if (!store_body(s, n, &content.headers, &content.body))
+        state = STORED_WITHOUT_BODY;
+    else if (store_body_damaged(s))
+        state = STORED_DAMAGED;
+    else
+        state = STORED_WHOLE;
+    if (state == STORED_WHOLE)
+        *event = event_cache_put(s->cache, &row, &content);
+    store_body_done(s);
+    event_fini(&row);
+    return state;
+}
+
+enum stored_state store_whole_event(struct store *s, int64_t n,
+                                    const struct whole_event **event)
+{
+    *event = event_cache_get(s->cache, n);
+    if (!*event)
+        return read_whole(s, n, event);
+    check_cached(s, *event);
+    return STORED_WHOLE;
+}
+
 void store_body_drop(struct store *s, int64_t event)
 {
     int64_t head;
 
+    event_cache_drop(s->cache, event);
     bind_i64(s->body_head, 1, event);
     head = db_number(s->db, s->body_head, 0);
     bind_i64(s->body_drop, 1, event);

@@ -8,6 +8,7 @@
 #define SEQUENCER_STORE_H
 
 #include "event.h"
+#include "event_cache.h"
 #include "row.h"
 #include "sequencer.h"
 
@@ -51,6 +52,16 @@ bool store_body(struct store *s, int64_t event, struct bytes *headers,
 /* The body that was just read, or its event, has a wrong checksum. */
 bool store_body_damaged(struct store *s);
 void store_body_done(struct store *s);
+/* An event with headers and body, of which tasks are made; from memory, if one was made of it lately. It is
+ * valid until the next call that takes or changes an event. */
+enum stored_state {
+    STORED_WHOLE,
+    STORED_NOWHERE, /* this and the next ones: *event is NULL */
+    STORED_WITHOUT_BODY,
+    STORED_DAMAGED, /* store_body_damaged() */
+};
+enum stored_state store_whole_event(struct store *s, int64_t n,
+                                    const struct whole_event **event);
 void store_body_drop(struct store *s, int64_t event);
 /* After a rolled back turn. */
 void store_bodies_undo(struct store *s);

@@ -369,6 +369,84 @@ static void a_task_that_is_encoded_again_is_measured_once(void **state)
     assert_true(endpoint.window.bytes < bytes);
 }
 
+/* ---- rows in memory ---- */
+
+static const char *const long_id = "evt_00000000000000000000000001";
+
+/* The row is in memory now, and `d` is a second copy of it. */
+static struct delivery keep_row(int64_t n)
+{
+    struct delivery d = row_of(n), kept = row_of(n);
+
+    delivery_keep(q.deliveries, &kept, long_id);
+    return d;
+}
+
+static void a_kept_row_is_never_older_than_the_one_on_disk(void **state)
+{
+    struct delivery d;
+
+    (void)state;
+    add(1, DELIVERY_IN_FLIGHT, false);
+    d = keep_row(1);
+    is(1, DELIVERY_IN_FLIGHT, GRANT, false);
+    delivery_keep(q.deliveries, &d, long_id);
+    d = keep_row(1);
+    d.attempts = 3;
+    delivery_move(&q, &endpoint, &d, DELIVERY_RETRYING, &reported);
+    delivery_fini(&d);
+    d = keep_row(1);
+    assert_int_equal(d.attempts, 3);
+    assert_int_equal(d.status, DELIVERY_RETRYING);
+    delivery_fini(&d);
+    endpoint.grant = GRANT + 1;
+    assert_int_equal(deliveries_sweep(&q, &endpoint, GRANT, true, 10), 1);
+    is(1, DELIVERY_WAITING, 0, false);
+}
+
+static void rows_are_read_again_after_a_turn_was_rolled_back(void **state)
+{
+    struct delivery d;
+
+    (void)state;
+    add(1, DELIVERY_IN_FLIGHT, false);
+    d = keep_row(1);
+    delivery_fini(&d);
+    assert_int_equal(delivery_event(&q, wire_text(long_id)), 1);
+    run("UPDATE deliveries SET attempts = 5 WHERE event = 1");
+    deliveries_forget(q.deliveries);
+    d = row_of(1);
+    assert_int_equal(d.attempts, 5);
+    delivery_fini(&d);
+    assert_int_equal(delivery_event(&q, wire_text(long_id)), 0);
+}
+
+static void an_event_ends_with_its_last_delivery(void **state)
+{
+    struct delivery d;
+
+    (void)state;
+    add(1, DELIVERY_IN_FLIGHT, false);
+    run("INSERT INTO bodies(event, headers, body) VALUES(1, x'', x'')");
+    for (int other = 2; other <= 40; other++) {
+        char *sql = gr_printf("INSERT INTO deliveries(event, endpoint, status, "
+                              "lane, route_order) VALUES(1, %d, 0, -1, 1)",
+                              other);
+
+        run(sql);
+        free(sql);
+    }
+    for (int64_t id = 40; id >= 1; id--) {
+        assert_int_equal(count("SELECT count(*) FROM bodies"), 1);
+        endpoint.id = id;
+        assert_true(delivery_load(q.deliveries, 1, id, &d));
+        delivery_move(&q, &endpoint, &d, DELIVERY_DELIVERED, &reported);
+        delivery_fini(&d);
+    }
+    endpoint.id = 1;
+    assert_int_equal(count("SELECT count(*) FROM bodies"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +472,12 @@ int main(void)
                                         begin, end),
         cmocka_unit_test_setup_teardown(
             a_task_that_is_encoded_again_is_measured_once, begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_kept_row_is_never_older_than_the_one_on_disk, begin, end),
+        cmocka_unit_test_setup_teardown(
+            rows_are_read_again_after_a_turn_was_rolled_back, begin, end),
+        cmocka_unit_test_setup_teardown(an_event_ends_with_its_last_delivery,
+                                        begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
