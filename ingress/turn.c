@@ -16,6 +16,7 @@ const struct db_schema ingress_schema = {.create = ingress_store_sql,
                                          .steps = ingress_upgrades,
                                          .count = INGRESS_SCHEMA,
                                          .page_bytes = ARCHIVE_PAGE_BYTES,
+                                         .cache_kib = 2 * 1024,
                                          .program = "grapnel-ingress",
                                          .table = "archive"};
 

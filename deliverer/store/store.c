@@ -13,6 +13,7 @@ extern const char *const deliverer_upgrades[];
 const struct db_schema deliverer_schema = {.create = deliverer_store_sql,
                                            .steps = deliverer_upgrades,
                                            .count = DELIVERER_SCHEMA,
+                                           .cache_kib = 4 * 1024,
                                            .program = "grapnel-deliverer",
                                            .table = "tasks"};
 

@@ -528,9 +528,13 @@ struct db *db_open_watched(const char *path, const struct db_schema *schema,
         sqlite3_progress_handler(db->h, PROGRESS_OPCODES, on_progress, db);
     number_of(db, "PRAGMA user_version"); /* perhaps it is not a database */
     refuse_another_kind(db, schema->table);
-    sizes = gr_printf("PRAGMA page_size = %d; PRAGMA cache_size = -%d",
-                      schema->page_bytes, CACHE_KIB);
-    db_exec(db, sizes); /* a page size of 0 changes nothing */
+    /* A page size of 0 changes nothing. A turn may change more than the cache holds before it spills. */
+    sizes = gr_printf("PRAGMA page_size = %d; PRAGMA cache_size = -%d; "
+                      "PRAGMA cache_spill = -%d",
+                      schema->page_bytes,
+                      schema->cache_kib ? schema->cache_kib : CACHE_KIB,
+                      CACHE_KIB);
+    db_exec(db, sizes);
     free(sizes);
     db_exec(db, settings_sql);
     sqlite3_wal_autocheckpoint(db->h, 0);
