@@ -108,7 +108,7 @@ static const struct db_statement statements[] = {
      * is dispatched at least once, and the index of waiting deliveries has all columns that
      * the change needs. */
     {AT(dispatch), "UPDATE deliveries SET status = ?3, grant_id = ?4, out_n = "
-                   "?5 WHERE event = ?1 AND endpoint = ?2"},
+                   "?5, behind = 0 WHERE event = ?1 AND endpoint = ?2"},
     /* When a deliverer is lost, all its deliveries come back, a bounded number in each turn:
      * every open delivery may change to WAITING, and a final one only loses its grant. */
     {AT(sweep),
@@ -458,13 +458,29 @@ static bool others_are_open(struct deliveries *s, int64_t event)
     return count > 0;
 }
 
+/* A delivery of this lane was delivered. Dispatch the next one at once if that is permitted: its row is
+ * changed once instead of twice. After a failure it waits for dispatch_work(), as the failure may stop
+ * the endpoint in this turn. */
+static void lane_delivered(struct sequencer *q, struct endpoint *e,
+                           struct lane lane)
+{
+    int64_t next_ms, event;
+
+    if (!dispatch_at_once(q, e))
+        lanes_freed(q, e, lane);
+    else if ((event = lanes_next(q, e, lane, &next_ms)) != 0)
+        delivery_dispatch(q, e, event, next_ms);
+}
+
 /* The row is written: let its lane and its event continue. */
 static void after_final(struct sequencer *q, struct endpoint *e,
                         const struct delivery *d, bool was_open)
 {
     if (was_open && !others_are_open(q->deliveries, d->event))
         event_ended(q, d->event);
-    if (!d->grant_id)
+    if (!d->grant_id && d->status == DELIVERY_DELIVERED)
+        lane_delivered(q, e, delivery_lane(d));
+    else if (!d->grant_id)
         lanes_freed(q, e, delivery_lane(d));
     if (d->status == DELIVERY_DELIVERED)
         lanes_unhalt(q, e, d->event, delivery_lane(d));

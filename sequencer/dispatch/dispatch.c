@@ -47,7 +47,7 @@ static bool has_capacity(const struct sequencer *q, const struct endpoint *e)
 
 bool dispatch_at_once(const struct sequencer *q, const struct endpoint *e)
 {
-    return has_capacity(q, e) && !e->waiting;
+    return has_capacity(q, e) && !e->waiting && !e->revoke && !q->was_undone;
 }
 
 /* The next deliveries of one queue. */

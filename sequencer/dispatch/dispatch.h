@@ -16,7 +16,8 @@ struct event_row;
 struct event_content;
 struct delivery;
 
-/* A new delivery to this endpoint may be dispatched in the turn that makes it. */
+/* A new delivery to this endpoint, or the new head of a lane, may be dispatched at once: no other one
+ * waits for it. */
 bool dispatch_at_once(const struct sequencer *q, const struct endpoint *e);
 /* Once a turn, inside its transaction: dispatch a bounded number of deliveries. Returns 0:
  * there is more to do; -1: there is not. */

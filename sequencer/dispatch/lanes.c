@@ -91,16 +91,27 @@ bool lanes_busy(struct sequencer *q, const struct endpoint *e, struct lane lane)
            (e->halts && store_halted(q->lanes, e->id, lane, &route_order));
 }
 
-void lanes_freed(struct sequencer *q, struct endpoint *e, struct lane lane)
+int64_t lanes_next(struct sequencer *q, const struct endpoint *e,
+                   struct lane lane, int64_t *next_ms)
 {
-    int64_t event, route_order, halted;
+    struct lane_front front;
+    int64_t halted;
 
     if (!lane_is_ordered(lane.n) || e->laning == COLLECTING ||
-        store_lane_head(q->lanes, e->id, lane) ||
-        !store_lane_next(q->lanes, e->id, lane, &event, &route_order))
-        return;
+        !store_lane_front(q->lanes, e->id, lane, &front) || !front.behind)
+        return 0;
     if (e->halts && store_halted(q->lanes, e->id, lane, &halted) &&
-        route_order > halted)
+        front.route_order > halted)
+        return 0;
+    *next_ms = front.next_ms;
+    return front.event;
+}
+
+void lanes_freed(struct sequencer *q, struct endpoint *e, struct lane lane)
+{
+    int64_t next_ms, event = lanes_next(q, e, lane, &next_ms);
+
+    if (!event)
         return;
     store_lane_step_up(q->lanes, event, e->id);
     e->waiting = true;

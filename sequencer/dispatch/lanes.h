@@ -43,7 +43,11 @@ int64_t lanes_round_end(const struct sequencer *q, const struct endpoint *e);
 /* A new delivery in this lane has to wait for others. */
 bool lanes_busy(struct sequencer *q, const struct endpoint *e,
                 struct lane lane);
-/* A delivery has left this lane: the next one becomes the head. May be called for any lane,
+/* A delivery has left this lane: which one is its next head? 0: the lane has a head, is halted there, or
+ * has no delivery. `*next_ms` (wall) is when the retry of that one is due. Changes nothing. */
+int64_t lanes_next(struct sequencer *q, const struct endpoint *e,
+                   struct lane lane, int64_t *next_ms);
+/* The same, and it becomes the head, which waits to be dispatched. May be called for any lane,
  * and more than once. */
 void lanes_freed(struct sequencer *q, struct endpoint *e, struct lane lane);
 

@@ -5,8 +5,7 @@
 
 struct store_lanes {
     struct db *db;
-    stmt *any, *head, *first, *next, *step_up, *after, *range, *range_behind,
-        *set;
+    stmt *any, *first, *front, *step_up, *after, *range, *range_behind, *set;
     stmt *halt, *unhalt, *unhalt_all, *halted, *halting, *halt_count,
         *halt_next, *halts, *halt_move;
 };
@@ -24,14 +23,13 @@ struct store_lanes *store_lanes_open(struct db *db)
     s->db = db;
     s->any = db_prepare(db, "SELECT 1 " IN_LANE
                             "AND lane = ?2 AND lane_key = ?3 LIMIT 1");
-    s->head = db_prepare(db, "SELECT 1 " IN_LANE "AND lane = ?2 AND lane_key = "
-                             "?3 AND behind = 0 LIMIT 1");
     s->first = db_prepare(db,
                           "SELECT event " IN_LANE "AND lane = ?2 AND lane_key "
                           "= ?3 AND behind = 0 LIMIT 1");
-    s->next = db_prepare(db, "SELECT event, route_order " IN_LANE
-                             "AND lane = ?2 AND lane_key = "
-                             "?3 AND behind = 1 ORDER BY route_order LIMIT 1");
+    s->front = db_prepare(db,
+                          "SELECT event, route_order, next_ms, behind " IN_LANE
+                          "AND lane = ?2 AND lane_key = ?3 "
+                          "ORDER BY behind, route_order LIMIT 1");
     s->step_up = db_prepare(db, "UPDATE deliveries SET behind = 0 WHERE "
                                 "event = ? AND endpoint = ?");
     s->after = db_prepare(db, "SELECT lane, lane_key " IN_LANE
@@ -109,11 +107,6 @@ bool store_lane_any(struct store_lanes *s, int64_t endpoint, struct lane lane)
     return found(s, s->any, endpoint, lane);
 }
 
-bool store_lane_head(struct store_lanes *s, int64_t endpoint, struct lane lane)
-{
-    return found(s, s->head, endpoint, lane);
-}
-
 static int64_t event_of(struct store_lanes *s, stmt *q, int64_t endpoint,
                         struct lane lane)
 {
@@ -137,19 +130,21 @@ int64_t store_halting(struct store_lanes *s, int64_t endpoint, struct lane lane)
     return event_of(s, s->halting, endpoint, lane);
 }
 
-bool store_lane_next(struct store_lanes *s, int64_t endpoint, struct lane lane,
-                     int64_t *event, int64_t *route_order)
+bool store_lane_front(struct store_lanes *s, int64_t endpoint, struct lane lane,
+                      struct lane_front *front)
 {
+    stmt *q = s->front;
     bool there;
 
-    bind_i64(s->next, 1, endpoint);
-    bind_lane(s->next, 2, lane);
-    there = db_step(s->db, s->next);
-    if (there) {
-        *event = col_i64(s->next, 0);
-        *route_order = col_i64(s->next, 1);
-    }
-    db_done(s->next);
+    bind_i64(q, 1, endpoint);
+    bind_lane(q, 2, lane);
+    there = db_step(s->db, q);
+    if (there)
+        *front = (struct lane_front){.event = col_i64(q, 0),
+                                     .route_order = col_i64(q, 1),
+                                     .next_ms = col_i64(q, 2),
+                                     .behind = col_i64(q, 3) != 0};
+    db_done(q);
     return there;
 }
 

@@ -17,14 +17,16 @@ void store_lanes_close(struct store_lanes *s);
 
 /* This ordered lane has a delivery that is open or whose copy is out. */
 bool store_lane_any(struct store_lanes *s, int64_t endpoint, struct lane lane);
-/* It has a head: a delivery that is not behind another. */
-bool store_lane_head(struct store_lanes *s, int64_t endpoint, struct lane lane);
-/* The event of the head; 0: there is none. */
+/* The event of the head, a delivery that is not behind another; 0: there is none. */
 int64_t store_lane_first(struct store_lanes *s, int64_t endpoint,
                          struct lane lane);
-/* The first of the deliveries behind; false: there is none. */
-bool store_lane_next(struct store_lanes *s, int64_t endpoint, struct lane lane,
-                     int64_t *event, int64_t *route_order);
+/* The head, or if there is none, the first of the deliveries behind; false: the lane is empty. */
+struct lane_front {
+    int64_t event, route_order, next_ms;
+    bool behind;
+};
+bool store_lane_front(struct store_lanes *s, int64_t endpoint, struct lane lane,
+                      struct lane_front *front);
 /* Make it the head of its lane. */
 void store_lane_step_up(struct store_lanes *s, int64_t event, int64_t endpoint);
 /* The next ordered lane after `lane` that has a delivery; false: no more. */

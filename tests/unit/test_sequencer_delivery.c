@@ -261,6 +261,151 @@ static void a_reported_end_lets_the_next_of_the_lane_go(void **state)
     assert_int_equal(endpoint.in_window, 0);
 }
 
+/* ---- the next delivery of a lane, at once ---- */
+
+/* Deliveries 1 and 2 of a lane, 1 at the deliverer, and space for more there. */
+static void begin_lane(void)
+{
+    static const struct endpoint_settings set = {.transport = TRANSPORT_HTTP,
+                                                 .ordered = LANES_WORKSPACE};
+
+    endpoint.settings = &set;
+    endpoint.window.size = 8;
+    add(1, DELIVERY_IN_FLIGHT, false);
+    add(2, DELIVERY_WAITING, true);
+    add(3, DELIVERY_WAITING, true);
+}
+
+/* P5: one at a time. */
+static void a_success_dispatches_the_next_of_its_lane(void **state)
+{
+    (void)state;
+    begin_lane();
+    move(1, DELIVERY_DELIVERED, &reported);
+    is(2, DELIVERY_IN_FLIGHT, GRANT, false);
+    is(3, DELIVERY_WAITING, 0, true);
+    assert_int_equal(endpoint.in_window, 1);
+    assert_int_equal(owner.in_window, 1);
+    assert_false(endpoint.waiting);
+    assert_int_equal(links_backlog(q.d.links, owner.name), 1);
+    move(2, DELIVERY_DELIVERED, &reported);
+    is(3, DELIVERY_IN_FLIGHT, GRANT, false);
+    move(3, DELIVERY_DELIVERED, &reported);
+    assert_int_equal(endpoint.in_window, 0);
+}
+
+static void the_next_of_a_lane_keeps_the_time_of_its_retry(void **state)
+{
+    (void)state;
+    begin_lane();
+    q.d.loop.now_ms = 1000;
+    run("UPDATE deliveries SET next_ms = 2000 WHERE event = 2");
+    move(1, DELIVERY_DELIVERED, &reported);
+    is(2, DELIVERY_RETRYING, GRANT, false);
+    assert_int_equal(count("SELECT next_ms FROM deliveries WHERE event = 2"),
+                     2000);
+    assert_int_equal(endpoint.in_window, 0);
+}
+
+/* The head waits again, as its grant has ended, and then the result under that grant arrives. */
+static void a_late_success_of_a_waiting_head_dispatches_the_next(void **state)
+{
+    (void)state;
+    begin_lane();
+    run("UPDATE deliveries SET status = 0, grant_id = 0 WHERE event = 1");
+    endpoint.in_window = owner.in_window = 0;
+    move(1, DELIVERY_DELIVERED, &(struct delivery_cause){0});
+    is(2, DELIVERY_IN_FLIGHT, GRANT, false);
+    assert_int_equal(endpoint.in_window, 1);
+}
+
+/* P5: the deliverer may still make an attempt for it. */
+static void a_late_success_of_a_copy_that_is_out_does_not(void **state)
+{
+    (void)state;
+    begin_lane();
+    move(1, DELIVERY_DELIVERED, &(struct delivery_cause){0});
+    is(1, DELIVERY_DELIVERED, GRANT, false);
+    is(2, DELIVERY_WAITING, 0, true);
+}
+
+/* P5: the head is at the deliverer already. */
+static void a_late_success_behind_the_head_dispatches_nothing(void **state)
+{
+    (void)state;
+    begin_lane();
+    move(2, DELIVERY_DELIVERED, &(struct delivery_cause){0});
+    is(1, DELIVERY_IN_FLIGHT, GRANT, false);
+    is(3, DELIVERY_WAITING, 0, true);
+    assert_int_equal(endpoint.in_window, 1);
+    assert_int_equal(links_backlog(q.d.links, owner.name), 0);
+}
+
+enum obstacle {
+    OTHER_WAITS,
+    WINDOW_FULL,
+    TO_BE_REVOKED,
+    REVOKED,
+    SWEEPING,
+    MOVING,
+    NO_SETTINGS,
+    UNDONE,
+    OBSTACLES,
+};
+
+static void obstruct(enum obstacle o)
+{
+    endpoint.waiting = o == OTHER_WAITS;
+    endpoint.window.size = o == WINDOW_FULL ? 0 : 8;
+    endpoint.revoke = o == TO_BE_REVOKED;
+    endpoint.revoking = o == REVOKED;
+    endpoint.sweeping = o == SWEEPING;
+    endpoint.laning = o == MOVING ? LINING_UP : SETTLED;
+    q.was_undone = o == UNDONE;
+    if (o == NO_SETTINGS)
+        endpoint.settings = NULL;
+}
+
+/* Then it is the head, and dispatch_work() finds it. */
+static void the_next_of_a_lane_waits_if_it_may_not_be_dispatched(void **state)
+{
+    (void)state;
+    for (int o = 0; o < OBSTACLES; o++) {
+        run("DELETE FROM deliveries");
+        run("DELETE FROM events");
+        endpoint.in_window = owner.in_window = 0;
+        begin_lane();
+        obstruct((enum obstacle)o);
+        move(1, DELIVERY_DELIVERED, &reported);
+        is(2, DELIVERY_WAITING, 0, false);
+        assert_true(endpoint.waiting);
+    }
+}
+
+/* Its response may disable the endpoint (410 Gone) once the row is written. */
+static void a_failure_dispatches_nothing(void **state)
+{
+    (void)state;
+    begin_lane();
+    move(1, DELIVERY_DEAD, &reported);
+    is(2, DELIVERY_WAITING, 0, false);
+    assert_true(endpoint.waiting);
+}
+
+static void a_success_in_a_halted_lane_dispatches_nothing(void **state)
+{
+    const struct halt_row halt = {
+        .event = 9, .endpoint = 1, .lane = {LANE, 0}, .route_order = 1};
+
+    (void)state;
+    begin_lane();
+    store_halt(q.lanes, &halt);
+    endpoint.halts = 1;
+    move(1, DELIVERY_DELIVERED, &reported);
+    is(2, DELIVERY_WAITING, 0, true);
+    assert_false(endpoint.waiting);
+}
+
 /* The endpoint may be configured again before all of its deliveries are dead. */
 static void a_removed_endpoints_lane_keeps_a_head(void **state)
 {
@@ -461,6 +606,22 @@ int main(void)
             a_retry_that_is_dropped_takes_a_slot_until_then, begin, end),
         cmocka_unit_test_setup_teardown(
             a_reported_end_lets_the_next_of_the_lane_go, begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_success_dispatches_the_next_of_its_lane, begin, end),
+        cmocka_unit_test_setup_teardown(
+            the_next_of_a_lane_keeps_the_time_of_its_retry, begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_late_success_of_a_waiting_head_dispatches_the_next, begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_late_success_of_a_copy_that_is_out_does_not, begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_late_success_behind_the_head_dispatches_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(
+            the_next_of_a_lane_waits_if_it_may_not_be_dispatched, begin, end),
+        cmocka_unit_test_setup_teardown(a_failure_dispatches_nothing, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(
+            a_success_in_a_halted_lane_dispatches_nothing, begin, end),
         cmocka_unit_test_setup_teardown(a_removed_endpoints_lane_keeps_a_head,
                                         begin, end),
         cmocka_unit_test_setup_teardown(

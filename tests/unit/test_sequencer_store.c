@@ -482,7 +482,8 @@ static void each_key_of_a_workspace_is_a_lane(void **state)
                 {{6, 7}, DELIVERY_WAITING, false}};
     struct store_lanes *lanes = store_lanes_open(db);
     struct lane lane = {-1, 0}, found[8];
-    int64_t event, route_order;
+    struct lane_front front;
+    int64_t route_order;
     int n = 0;
 
     (void)state;
@@ -508,10 +509,12 @@ static void each_key_of_a_workspace_is_a_lane(void **state)
     }
     lane = rows[2].lane;
     assert_true(store_lane_any(lanes, 1, lane));
-    assert_false(store_lane_head(lanes, 1, lane));
-    assert_true(store_lane_next(lanes, 1, lane, &event, &route_order));
-    assert_int_equal(event, 3);
-    assert_true(store_lane_head(lanes, 1, rows[0].lane));
+    assert_true(store_lane_front(lanes, 1, lane, &front));
+    assert_true(front.behind);
+    assert_int_equal(front.event, 3);
+    assert_true(store_lane_front(lanes, 1, rows[0].lane, &front));
+    assert_false(front.behind);
+    assert_false(store_lane_front(lanes, 1, (struct lane){6, 0}, &front));
     assert_false(store_lane_any(lanes, 1, (struct lane){6, 0}));
     store_halt(lanes,
                &(struct halt_row){
