@@ -140,12 +140,14 @@ static bool is_spent(const struct query *w)
             thread_us() - w->began_us >= WORK_US);
 }
 
-/* The next events to look at: from *min, below w->event, which moves past skipped blocks. false:
- * there are no more (w->more is false), or the request is spent. */
+/* The next events to look at: from *min, below the position, which moves past skipped blocks.
+ * false: there are no more (w->more is false), or the request is spent. */
 static bool next_span(struct sequencer *q, struct query *w, int64_t *min)
 {
     for (; !is_spent(w); w->skipped++) {
-        int64_t n = store_event_below(q->search, w->event);
+        /* There may be other deliveries of the event itself. */
+        bool within = w->endpoint_id > 0 && w->event < INT64_MAX;
+        int64_t n = store_event_below(q->search, w->event + within);
 
         if (n < 1 || n < w->min) {
             w->more = false;
@@ -163,6 +165,16 @@ static bool next_span(struct sequencer *q, struct query *w, int64_t *min)
 static bool enough(const struct query *w, const json_t *list)
 {
     return (int64_t)json_array_size(list) >= w->limit || is_spent(w);
+}
+
+/* Continues below the span. false: the response is complete. */
+static bool leave_span(struct query *w, int64_t min, const json_t *list)
+{
+    if (enough(w, list))
+        return false;
+    w->event = min;
+    w->endpoint_id = 0;
+    return true;
 }
 
 static bool takes(const char *glob, const char *text)
@@ -217,14 +229,12 @@ static bool look_at_events(struct sequencer *q, struct query *w, int status,
     while (!enough(w, list) && store_events_next(q->search, &e)) {
         w->looked++;
         w->event = e.n;
+        w->endpoint_id = 0;
         add_event(q, w, &e, list);
         event_fini(&e);
     }
     store_events_done(q->search);
-    if (enough(w, list))
-        return false;
-    w->event = min;
-    return true;
+    return leave_span(w, min, list);
 }
 
 /* All deliveries of an expired event are dead, so search the index of dead ones. */
@@ -247,10 +257,7 @@ static bool look_at_expired(struct sequencer *q, struct query *w, int64_t min,
         store_walk(q->search, true, min, w->event, w->endpoint_id);
     }
     store_walk_done(q->search);
-    if (enough(w, list))
-        return false;
-    w->event = min;
-    return true;
+    return leave_span(w, min, list);
 }
 
 /* Restrict the search to the named endpoint. false: there is no such endpoint. */
@@ -387,11 +394,7 @@ static bool look_at_deliveries(struct sequencer *q, struct query *w, bool dead,
             json_array_append_new(list, row_json(&r));
     }
     store_walk_done(q->search);
-    if (enough(w, list))
-        return false;
-    w->event = min;
-    w->endpoint_id = 0;
-    return true;
+    return leave_span(w, min, list);
 }
 
 json_t *deliveries_search(void *self, json_t *args, char why[200])

@@ -374,6 +374,49 @@ class Endpoints(RigTest):
         self.assertEqual((code, len(found)), (0, 1400))
         self.assertEqual(len({d["event_id"] for d in found}), 1400)
 
+    def test_deliveries_are_found_page_by_page_within_one_event(self):
+        """Some events have several deliveries, some none; one endpoint's are dead."""
+        rig = self.rig()
+        endpoints = {"crm": ["issue", "project"], "other-a": ["project"], "other-b": ["issue"]}
+        rig.config["endpoints"] = [rig.endpoint(name, types=[f"{t}.*" for t in types])
+                                   for name, types in endpoints.items()]
+        rig.write_config()
+        rig.receiver.rules({"path": "/other-a", "responses": [{"status": 400}]})
+        rig.start()
+        sent = []
+        for kind in ["project", "issue", "cycle", "project", *["cycle"] * 7, "issue", "project", "project"]:
+            workspace = f"ws-{len(sent) % 2}"
+            sent.append((rig.accept(rig.plane_body(workspace, event=kind)), kind, workspace))
+        rig.settle()
+        rows = [(event, name, kind, workspace, "dead" if name == "other-a" else "delivered")
+                for event, kind, workspace in reversed(sent)
+                for name in reversed(endpoints) if kind in endpoints[name]]
+
+        def pages(**asked):
+            found = []
+            while True:
+                page = rig.ask("sequencer", "deliveries", **asked)
+                self.assertLessEqual(len(page["deliveries"]), asked["limit"])
+                found += [(d["event_id"], d["endpoint"], d["type"].split(".")[0],
+                           d["workspace"], d["status"]) for d in page["deliveries"]]
+                if page["next"] is None:
+                    return found
+                asked["before"] = page["next"]
+
+        for asked, matches in [
+                ({}, lambda r: True),
+                ({"workspace": "ws-1"}, lambda r: r[3] == "ws-1"),
+                ({"endpoint": "crm"}, lambda r: r[1] == "crm"),
+                ({"endpoint": "other-*"}, lambda r: r[1] != "crm"),
+                ({"endpoint": "crm", "workspace": "ws-0"}, lambda r: r[1] == "crm" and r[3] == "ws-0"),
+                ({"status": "dead"}, lambda r: r[4] == "dead"),
+                ({"status": "dead", "workspace": "ws-*", "type": "project.*"}, lambda r: r[4] == "dead"),
+                ({"status": "delivered", "type": "*project*"},
+                 lambda r: r[4] == "delivered" and r[2] == "project")]:
+            for limit in 1, 2, 100:
+                with self.subTest(limit=limit, **asked):
+                    self.assertEqual(pages(limit=limit, **asked), [r for r in rows if matches(r)])
+
     def put_back(self, rig, kept):
         """All are in the configuration again, and the receiver is well."""
         rig.receiver.rules()

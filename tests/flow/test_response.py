@@ -232,6 +232,7 @@ class Lists(Response):
             self.assertEqual(rig.cli("events", "--workspace", "none"), ([], 1))
             self.assertEqual(ids("--type", "project.updated"), [rare])
             self.assertEqual(ids("--status", "routed"), [])
+            self.assertEqual(rig.cli("events", "--status", "expired"), ([], 0))
             self.assertEqual(len(ids("--status", "done", "--limit", "5000")),
                              3002)
             self.assertEqual(ids("--limit", "1"), [late])
