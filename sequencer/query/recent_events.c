@@ -78,6 +78,8 @@ json_t *events_recent(void *self, json_t *args, char why[200])
         store_events(q->search, -1, (skipped ? last - RECENT_MAX : from) + 1,
                      last + 1);
         while (store_events_next(q->search, &e)) { /* newest first */
+            if (!store_event(q->store, e.n, &e))
+                continue;
             json_array_insert_new(
                 list, 0, event_json(&e, store_event_end(q->store, e.n)));
             if (!tenant_has_event(q, e.workspace, &e))

@@ -34,6 +34,7 @@ struct query {
     } known[KNOWN_ENDPOINTS];
     int64_t only; /* the endpoint's id */
     int64_t since_ms, until_ms, limit;
+    bool any_event; /* deliveries: no filter compares their events */
     struct filter_query filters;
     /* Continue below (event, endpoint_id). */
     int64_t event, endpoint_id;
@@ -95,6 +96,8 @@ static bool read_query(struct query *w, json_t *args, char why[200])
         .began_us = thread_us(),
         .more = true,
     };
+    w->any_event = !w->workspace && !w->source && !w->type && !w->tenant &&
+                   w->since_ms == 0 && w->until_ms == INT64_MAX;
     w->filters.since_ms = w->since_ms;
     w->filters.until_ms = w->until_ms;
     add_to_query(w, FILTER_SOURCE, w->source);
@@ -182,6 +185,13 @@ static bool takes(const char *glob, const char *text)
     return !glob || glob_match(glob, text);
 }
 
+static bool takes_event(const struct query *w, const struct event_row *e)
+{
+    return takes(w->source, e->source) && takes(w->type, e->type) &&
+           takes(w->workspace, e->workspace) && e->received_ms >= w->since_ms &&
+           e->received_ms < w->until_ms;
+}
+
 /* ---- events ---- */
 
 /* How to find events of this status: among ANY, or by the index of rare ones. */
@@ -201,22 +211,26 @@ static int status_of(const char *name)
     return ANY;
 }
 
+/* `e` has at least what store_events_next() reads. */
 static void add_event(struct sequencer *q, const struct query *w,
                       const struct event_row *e, json_t *list)
 {
+    struct event_row whole = {0};
     enum event_end end;
 
-    if (!tenant_has_event(q, w->tenant, e) || !takes(w->source, e->source) ||
-        !takes(w->type, e->type) || !takes(w->workspace, e->workspace) ||
-        e->received_ms < w->since_ms || e->received_ms >= w->until_ms)
+    if (!takes_event(w, e) || !tenant_has_event(q, w->tenant, e))
         return;
     if (w->endpoint &&
         (!w->only || !delivery_exists(q->deliveries, e->n, w->only)))
         return;
     end = store_event_end(q->store, e->n);
-    if (!w->status || strcmp(w->status, event_status_name(e, end)) == 0)
-        json_array_append_new(list, w->tenant ? event_json_of_tenant(e, end)
-                                              : event_json(e, end));
+    if (w->status && strcmp(w->status, event_status_name(e, end)) != 0)
+        return;
+    if (store_event(q->store, e->n, &whole))
+        json_array_append_new(list, w->tenant
+                                        ? event_json_of_tenant(&whole, end)
+                                        : event_json(&whole, end));
+    event_fini(&whole);
 }
 
 /* false: the response is complete. */
@@ -231,7 +245,6 @@ static bool look_at_events(struct sequencer *q, struct query *w, int status,
         w->event = e.n;
         w->endpoint_id = 0;
         add_event(q, w, &e, list);
-        event_fini(&e);
     }
     store_events_done(q->search);
     return leave_span(w, min, list);
@@ -242,17 +255,17 @@ static bool look_at_expired(struct sequencer *q, struct query *w, int64_t min,
                             json_t *list)
 {
     struct found_row r;
-    struct event_row e = {0};
+    const struct event_row *e;
 
     store_walk(q->search, true, min, w->event, w->endpoint_id);
     while (!enough(w, list) && store_walk_next(q->search, &r)) {
         w->looked++;
         w->event = r.event; /* skips its other deliveries */
         w->endpoint_id = 0;
-        if (strcmp(r.reason, "expired") == 0 &&
-            store_event(q->store, r.event, &e))
-            add_event(q, w, &e, list);
-        event_fini(&e);
+        if (store_walk_found(q->search, &r) &&
+            strcmp(r.reason, "expired") == 0 &&
+            (e = store_walk_event(q->search, &r)) != NULL)
+            add_event(q, w, e, list);
         store_walk_done(q->search);
         store_walk(q->search, true, min, w->event, w->endpoint_id);
     }
@@ -333,37 +346,48 @@ json_t *events_search(void *self, json_t *args, char why[200])
 
 /* ---- deliveries ---- */
 
-static bool is_match(const struct query *w, const struct found_row *r)
+static bool takes_status(const struct query *w, int status)
 {
-    bool has_status = !w->status ||
-                      (strcmp(w->status, "open") == 0
-                           ? r->status < DELIVERY_DELIVERED
-                           : strcmp(w->status,
-                                    delivery_status_name(r->status)) == 0);
-
-    return has_status && (!w->tenant || strcmp(w->tenant, r->workspace) == 0) &&
-           takes(w->endpoint, r->endpoint) &&
-           takes(w->workspace, r->workspace) && takes(w->source, r->source) &&
-           takes(w->type, r->type) && r->received_ms >= w->since_ms &&
-           r->received_ms < w->until_ms;
+    return !w->status ||
+           (strcmp(w->status, "open") == 0
+                ? status < DELIVERY_DELIVERED
+                : strcmp(w->status, delivery_status_name(status)) == 0);
 }
 
-static json_t *row_json(const struct found_row *r)
+static bool takes_endpoint(struct sequencer *q, const struct query *w,
+                           int64_t id)
 {
+    const struct endpoint *e;
+
+    if (!w->endpoint)
+        return true;
+    if (w->only)
+        return id == w->only;
+    e = endpoint_by_id(q, id);
+    return e && glob_match(w->endpoint, e->name);
+}
+
+static void add_delivery(struct sequencer *q, struct found_row *r, json_t *list)
+{
+    const struct endpoint *to = endpoint_by_id(q, r->endpoint_id);
     bool open = r->status < DELIVERY_DELIVERED;
 
-    return json_pack(
-        "{s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:I,s:o,s:o,s:o,s:o,s:o}", "event_id",
-        r->event_id, "endpoint", r->endpoint, "status",
-        delivery_status_name(r->status), "source", r->source, "type",
-        json_text_of(r->type), "workspace", json_text_of(r->workspace),
-        "sequence", json_number_or_null(r->sequence), "attempts",
-        (json_int_t)r->attempts, "last_http_status",
-        json_number_or_null(r->http_status), "last_error",
-        json_text_or_null(r->error), "reason",
-        json_text_or_null(delivery_has_failed(r->status) ? r->reason : ""),
-        "received_at", json_time(r->received_ms), "next_attempt_at",
-        json_time(open ? r->next_ms : 0));
+    if (!to || !store_walk_found(q->search, r))
+        return;
+    json_array_append_new(
+        list,
+        json_pack(
+            "{s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:I,s:o,s:o,s:o,s:o,s:o}", "event_id",
+            r->event_id, "endpoint", to->name, "status",
+            delivery_status_name(r->status), "source", r->source, "type",
+            json_text_of(r->type), "workspace", json_text_of(r->workspace),
+            "sequence", json_number_or_null(r->sequence), "attempts",
+            (json_int_t)r->attempts, "last_http_status",
+            json_number_or_null(r->http_status), "last_error",
+            json_text_or_null(r->error), "reason",
+            json_text_or_null(delivery_has_failed(r->status) ? r->reason : ""),
+            "received_at", json_time(r->received_ms), "next_attempt_at",
+            json_time(open ? r->next_ms : 0)));
 }
 
 static bool is_of_tenant(struct sequencer *q, struct query *w, int64_t endpoint)
@@ -379,6 +403,22 @@ static bool is_of_tenant(struct sequencer *q, struct query *w, int64_t endpoint)
     return w->known[i].own;
 }
 
+/* What costs least is compared first: most rows do not match. */
+static bool is_match(struct sequencer *q, struct query *w,
+                     const struct found_row *r)
+{
+    const struct event_row *e;
+
+    if (!takes_status(w, r->status) || !takes_endpoint(q, w, r->endpoint_id))
+        return false;
+    if (w->any_event)
+        return true;
+    e = store_walk_event(q->search, r);
+    return e && takes_event(w, e) &&
+           (!w->tenant || strcmp(w->tenant, e->workspace) == 0) &&
+           is_of_tenant(q, w, r->endpoint_id);
+}
+
 /* false: the response is complete. */
 static bool look_at_deliveries(struct sequencer *q, struct query *w, bool dead,
                                int64_t min, json_t *list)
@@ -390,8 +430,8 @@ static bool look_at_deliveries(struct sequencer *q, struct query *w, bool dead,
         w->looked++;
         w->event = r.event;
         w->endpoint_id = r.endpoint_id;
-        if (is_match(w, &r) && is_of_tenant(q, w, r.endpoint_id))
-            json_array_append_new(list, row_json(&r));
+        if (is_match(q, w, &r))
+            add_delivery(q, &r, list);
     }
     store_walk_done(q->search);
     return leave_span(w, min, list);

@@ -5,38 +5,39 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ACTIONS_SHOWN = 100 };
+enum {
+    ACTIONS_SHOWN = 100,
+    NEAR = 4, /* stepping over so many events costs less than a seek */
+};
 
 struct store_search {
     struct db *db;
     stmt *events, *events_odd, *events_walking, *below, *from;
     stmt *by_provider_id, *has_provider_id, *by_prefix;
-    stmt *walk, *walk_dead, *walking;
+    stmt *walk, *walk_dead, *walking, *found;
+    int64_t walk_min;            /* the first event of store_walk() */
+    struct event_row walk_event; /* the last that store_walk_event() read */
     stmt *filter, *filter_put, *filter_last, *filters_forget, *filter_events,
         *filter_endpoints;
     stmt *action_add, *actions, *action_before, *actions_forget, *actions_drop;
 };
 
-#define WALK                                                               \
-    "SELECT d.event, d.endpoint, e.id, e.source, e.type, e.workspace, "    \
-    "p.name, e.sequence, e.received_ms, d.status, d.attempts, d.next_ms, " \
-    "d.http_status, d.error, d.reason FROM deliveries d "
-#define WALK_REST                                                            \
-    "CROSS JOIN events e ON e.n = d.event CROSS JOIN endpoints p ON p.id = " \
-    "d.endpoint WHERE (d.event, d.endpoint) < (?2, ?3) AND d.event >= ?1 "
+/* The columns that tell whether a row matches: most rows do not. */
+#define LOOK_AT_EVENT \
+    "SELECT n, status, source, type, workspace, received_ms FROM events "
+#define LOOK_AT_DELIVERY "SELECT event, endpoint, status FROM deliveries "
+#define BELOW            "WHERE (event, endpoint) < (?2, ?3) AND event >= ?1 "
 
 static void prepare_walks(struct store_search *s)
 {
     struct db *db = s->db;
 
-    s->events = db_prepare(db,
-                           SELECT_EVENT " FROM events WHERE n >= ?2 AND n < ?3 "
-                                        "ORDER BY n DESC");
+    s->events = db_prepare(db, LOOK_AT_EVENT
+                           "WHERE n >= ?2 AND n < ?3 ORDER BY n DESC");
     s->events_odd = db_prepare(
-        db, SELECT_EVENT
-        " FROM events INDEXED BY events_odd WHERE "
-        "status = ?1 AND status > 0 AND status < 8 AND n >= ?2 AND "
-        "n < ?3 ORDER BY n DESC");
+        db, LOOK_AT_EVENT
+        "INDEXED BY events_odd WHERE status = ?1 AND status > 0 AND "
+        "status < 8 AND n >= ?2 AND n < ?3 ORDER BY n DESC");
     s->below = db_prepare(db, "SELECT max(n) FROM events WHERE n < ?");
     s->from = db_prepare(db, "SELECT min(n) FROM events WHERE n >= ?");
     s->by_prefix = db_prepare(db, "SELECT id FROM events WHERE id >= ?1 AND "
@@ -51,11 +52,17 @@ static void prepare_walks(struct store_search *s)
     s->has_provider_id = db_prepare(
         db, "SELECT 1 FROM events WHERE provider_id = ?1 AND source = ?2 "
             "LIMIT 1");
-    s->walk = db_prepare(db, WALK WALK_REST
-                         "ORDER BY d.event DESC, d.endpoint DESC");
-    s->walk_dead = db_prepare(
-        db, WALK "INDEXED BY deliveries_dead " WALK_REST
-                 "AND d.status = 4 ORDER BY d.event DESC, d.endpoint DESC");
+    s->walk = db_prepare(db, LOOK_AT_DELIVERY BELOW
+                         "ORDER BY event DESC, endpoint DESC");
+    s->walk_dead = db_prepare(db, LOOK_AT_DELIVERY
+                              "INDEXED BY deliveries_dead " BELOW
+                              "AND status = 4 ORDER BY event DESC, "
+                              "endpoint DESC");
+    s->found = db_prepare(
+        db, "SELECT e.id, e.source, e.type, e.workspace, e.sequence, "
+            "e.received_ms, d.attempts, d.next_ms, d.http_status, d.error, "
+            "d.reason FROM deliveries d CROSS JOIN events e ON e.n = d.event "
+            "WHERE d.event = ? AND d.endpoint = ?");
 }
 
 struct store_search *store_search_open(struct db *db)
@@ -128,9 +135,16 @@ void store_events(struct store_search *s, int status, int64_t min,
 
 bool store_events_next(struct store_search *s, struct event_row *e)
 {
-    if (!db_step(s->db, s->events_walking))
+    stmt *q = s->events_walking;
+
+    if (!db_step(s->db, q))
         return false;
-    store_read_event(s->events_walking, e);
+    *e = (struct event_row){.n = col_i64(q, 0),
+                            .status = (int)col_i64(q, 1),
+                            .source = col_text(q, 2),
+                            .type = col_text(q, 3),
+                            .workspace = col_text(q, 4),
+                            .received_ms = col_i64(q, 5)};
     return true;
 }
 
@@ -193,6 +207,8 @@ void store_walk(struct store_search *s, bool dead, int64_t min, int64_t event,
     bind_i64(q, 1, min);
     bind_i64(q, 2, event);
     bind_i64(q, 3, endpoint);
+    s->walk_min = min;
+    s->walk_event = (struct event_row){0};
 }
 
 bool store_walk_next(struct store_search *s, struct found_row *r)
@@ -201,27 +217,57 @@ bool store_walk_next(struct store_search *s, struct found_row *r)
 
     if (!db_step(s->db, q))
         return false;
-    *r = (struct found_row){.event = col_i64(q, 0),
-                            .endpoint_id = col_i64(q, 1),
-                            .event_id = col_text(q, 2),
-                            .source = col_text(q, 3),
-                            .type = col_text(q, 4),
-                            .workspace = col_text(q, 5),
-                            .endpoint = col_text(q, 6),
-                            .sequence = col_i64(q, 7),
-                            .received_ms = col_i64(q, 8),
-                            .status = (int)col_i64(q, 9),
-                            .attempts = col_i64(q, 10),
-                            .next_ms = col_i64(q, 11),
-                            .http_status = col_i64(q, 12),
-                            .error = col_text(q, 13),
-                            .reason = col_text(q, 14)};
+    r->event = col_i64(q, 0);
+    r->endpoint_id = col_i64(q, 1);
+    r->status = (int)col_i64(q, 2);
+    return true;
+}
+
+/* Both walks go down, and most events have deliveries: it is usually the next event. */
+const struct event_row *store_walk_event(struct store_search *s,
+                                         const struct found_row *r)
+{
+    struct event_row *e = &s->walk_event;
+
+    if (e->n < r->event || e->n - r->event > NEAR) {
+        db_done(s->events);
+        store_events(s, -1, s->walk_min, r->event + 1);
+        e->n = r->event + 1;
+    }
+    while (e->n > r->event)
+        if (!store_events_next(s, e))
+            e->n = 0;
+    return e->n == r->event ? e : NULL;
+}
+
+bool store_walk_found(struct store_search *s, struct found_row *r)
+{
+    stmt *q = s->found;
+
+    db_done(q);
+    bind_i64(q, 1, r->event);
+    bind_i64(q, 2, r->endpoint_id);
+    if (!db_step(s->db, q))
+        return false;
+    r->event_id = col_text(q, 0);
+    r->source = col_text(q, 1);
+    r->type = col_text(q, 2);
+    r->workspace = col_text(q, 3);
+    r->sequence = col_i64(q, 4);
+    r->received_ms = col_i64(q, 5);
+    r->attempts = col_i64(q, 6);
+    r->next_ms = col_i64(q, 7);
+    r->http_status = col_i64(q, 8);
+    r->error = col_text(q, 9);
+    r->reason = col_text(q, 10);
     return true;
 }
 
 void store_walk_done(struct store_search *s)
 {
     db_done(s->walking);
+    db_done(s->events);
+    db_done(s->found);
 }
 
 /* ---- search filters ---- */

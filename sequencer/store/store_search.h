@@ -13,7 +13,9 @@ void store_search_close(struct store_search *s);
 /* ---- events, newest first ---- */
 
 /* Begin to read events from number `min`, below `below`; only those of a rare `status`, unless it
- * is -1. Call event_fini() for each, and store_events_done() at the end. */
+ * is -1. Of each row only n, status, source, type, workspace and received_ms are read, as most do
+ * not match a search: store_event() reads the others. Texts are borrowed until the next call. Call
+ * store_events_done() at the end. */
 void store_events(struct store_search *s, int status, int64_t min,
                   int64_t below);
 bool store_events_next(struct store_search *s, struct event_row *e);
@@ -40,18 +42,26 @@ void store_by_prefix(struct store_search *s, const char *prefix, int max,
 /* ---- deliveries, newest first ---- */
 
 /* Begin to read deliveries below (event, endpoint), of events from `min`; `dead`: only dead
- * ones. Texts are borrowed until the next call. */
+ * ones. Call store_walk_done() at the end. */
 struct found_row {
     int64_t event, endpoint_id;
-    const char *event_id, *source, *type, *workspace, *endpoint; /* borrowed */
-    int64_t sequence, received_ms;
     int status;
-    int64_t attempts, next_ms, http_status;
+    /* Only after store_walk_found(): */
+    const char *event_id, *source, *type, *workspace;
+    int64_t sequence, received_ms, attempts, next_ms, http_status;
     const char *error, *reason;
 };
 void store_walk(struct store_search *s, bool dead, int64_t min, int64_t event,
                 int64_t endpoint);
+/* Reads event, endpoint_id and status of the next one. */
 bool store_walk_next(struct store_search *s, struct found_row *r);
+/* The event of this delivery, as of store_events_next(); NULL: there is none. Borrowed until the
+ * next call of this. */
+const struct event_row *store_walk_event(struct store_search *s,
+                                         const struct found_row *r);
+/* Reads the rest of it; texts are borrowed until the next call of this. false: its event has no
+ * row. */
+bool store_walk_found(struct store_search *s, struct found_row *r);
 void store_walk_done(struct store_search *s);
 
 /* ---- search filters (search_filters.h) ---- */

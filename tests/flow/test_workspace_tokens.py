@@ -440,6 +440,8 @@ class Moves(Tenants):
         self.assertEqual([d["event_id"] for d in taken["deliveries"]], [own])
         self.assertEqual([d["status"] for d in rig.trace(theirs)["deliveries"]
                           if d["endpoint"] == pulled], ["delivered"])
+        listed = alpha.call("GET", f"/deliveries?endpoint={pulled}")[2]["items"]
+        self.assertEqual([d["event_id"] for d in listed], [own])
 
     def test_a_take_that_waits_gets_nothing_of_the_next_workspace(self):
         pipeline, alpha, bravo = self.two()
