@@ -779,7 +779,9 @@ static bool take_some(struct control *c, const struct loop *loop)
 
 bool control_work(struct control *c, struct loop *loop)
 {
-    bool syncs = loop->read && db_dirty(loop->db), more = false;
+    bool more = false;
+    /* While the disk is full no turn reaches its sync. */
+    bool syncs = loop->read && !loop->undone && db_dirty(loop->db);
     int64_t began_us;
 
     c->now_ms = loop->now_ms;

@@ -77,8 +77,8 @@ void control_publish(void *c, struct bytes frame);
 
 /* Inside the transaction, after messages: handles requests until the turn is spent, and for 2 ms in any
  * case. true: there are more. If the turn has rows, so that its commit has to be synced, it handles them
- * only if one of them changes something; the others are left to control_read(), as peers wait for this
- * commit. */
+ * only if control_read() left one that changes something, or the turn before was rolled back; the others
+ * are left to control_read(), as peers wait for this commit. */
 bool control_work(struct control *c, struct loop *loop);
 /* While a commit is being synced, outside of any transaction: handles one request that only reads.
  * Its reply leaves after the commit, as it may show what that commit wrote. false: none waits, or the

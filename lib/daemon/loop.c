@@ -328,7 +328,8 @@ static int work(struct loop *l)
     db_begin(l->db);
     l->read_on = false;
     l->wait_ms = l->work(l->self);
-    if (commit(l) == GR_OK) { /* from here on the turn is durable */
+    l->undone = commit(l) != GR_OK;
+    if (!l->undone) { /* from here on the turn is durable */
         send_results(l);
         tidy(l);
         return l->wait_ms;

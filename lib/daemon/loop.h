@@ -68,6 +68,7 @@ struct loop {
     /* How long requests of the control socket took in the turn before. Messages may take so much
      * longer in this turn: reads must not take time from deliveries. */
     int64_t requests_us;
+    bool undone;       /* the turn before was rolled back */
     int64_t commit_us; /* how long its commit took; -1: it had no rows */
     /* Mono: when the loop began to wait for the disk, or to be allowed to send; 0: it does not wait. */
     int64_t disk_ms;

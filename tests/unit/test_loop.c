@@ -122,6 +122,7 @@ static int work_big(void *self)
 {
     (void)self;
     note("work ");
+    assert_int_equal(t.loop.undone, t.turns == 1);
     if (++t.turns == 1) {
         sqlite3_exec(db_handle(t.db), "PRAGMA max_page_count = 10", NULL, NULL,
                      NULL);

@@ -1,0 +1,126 @@
+/* Tests of control: in which part of a turn a request is handled. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* cmocka needs the above first */
+#include <cmocka.h>
+
+#include "control.h"
+#include "log.h"
+#include <czmq.h>
+
+static const char *const steps[] = {"CREATE TABLE t(v INTEGER)"};
+static const struct db_schema schema = {.steps = steps, .count = 1};
+
+static struct test {
+    char dir[64];
+    struct loop loop;
+    struct control *control;
+    zsock_t *request;
+    stmt *insert;
+} t;
+
+static bool read_none(void *self)
+{
+    (void)self;
+    return false;
+}
+
+static json_t *show(void *self, json_t *args, char why[200])
+{
+    (void)self, (void)args, (void)why;
+    return json_object();
+}
+
+static const struct command_spec show_spec = {
+    .name = "show", .flags = COMMAND_READS, .reply = {.type = VALUE_ANY}};
+static const struct control_command commands[] = {{&show_spec, show}, {0}};
+
+/* A turn that has a row, and a request that only reads. */
+static int setup(void **state)
+{
+    char file[100];
+
+    (void)state;
+    memset(&t, 0, sizeof t);
+    snprintf(t.dir, sizeof t.dir, "/tmp/control-XXXXXX");
+    assert_non_null(mkdtemp(t.dir));
+    snprintf(file, sizeof file, "%s/x.db", t.dir);
+    log_open("test", LEVEL_ERROR, false);
+    t.loop.db = db_open(file, &schema);
+    t.loop.read = read_none;
+    t.insert = db_prepare(t.loop.db, "INSERT INTO t VALUES(1)");
+    t.control = control_open(t.dir, "x");
+    control_add(t.control, commands, NULL);
+    t.request = control_send(t.dir, "x", "show", NULL, NULL, 10000);
+    assert_non_null(t.request);
+    while (!(zsock_events(control_socket(t.control)) & ZMQ_POLLIN))
+        zclock_sleep(0);
+    db_begin(t.loop.db);
+    db_run(t.loop.db, t.insert);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    char rm[100];
+
+    (void)state;
+    zsock_destroy(&t.request);
+    control_close(t.control);
+    db_close(t.loop.db);
+    snprintf(rm, sizeof rm, "rm -rf %s", t.dir);
+    return system(rm) == 0 ? 0 : -1;
+}
+
+/* Takes the response: its error, or "". */
+static const char *error_of_response(void)
+{
+    static char code[CONTROL_CODE_BYTES];
+    char why[200];
+    bool unreachable;
+    json_t *reply = control_take_coded(t.request, &unreachable, code, why);
+
+    t.request = NULL;
+    assert_true(reply || *code);
+    json_decref(reply);
+    return reply ? "" : code;
+}
+
+static void a_read_is_left_to_the_sync_of_a_turn_that_has_rows(void **state)
+{
+    (void)state;
+    control_work(t.control, &t.loop);
+    assert_true(control_waits(t.control));
+    assert_int_equal(db_commit_write(t.loop.db), GR_OK);
+    assert_true(control_read(t.control));
+    assert_int_equal(db_commit_end(t.loop.db), GR_OK);
+    control_flush(t.control);
+    assert_string_equal(error_of_response(), "");
+}
+
+/* That turn, too, may have rows and be rolled back before its sync, again and again. */
+static void a_read_is_not_left_after_a_turn_that_was_rolled_back(void **state)
+{
+    (void)state;
+    t.loop.undone = true;
+    control_work(t.control, &t.loop);
+    assert_false(control_waits(t.control));
+    control_undo(t.control);
+    assert_string_equal(error_of_response(), "disk_full");
+    assert_int_equal(db_commit(t.loop.db), GR_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            a_read_is_left_to_the_sync_of_a_turn_that_has_rows, setup,
+            teardown),
+        cmocka_unit_test_setup_teardown(
+            a_read_is_not_left_after_a_turn_that_was_rolled_back, setup,
+            teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
