@@ -94,8 +94,11 @@ static const struct db_statement statements[] = {
      "SELECT " ROW_NAMES(
          DELIVERY_COLUMNS) " FROM deliveries WHERE event = ? AND endpoint = ?"},
     {AT(exists), "SELECT 1 FROM deliveries WHERE event = ? AND endpoint = ?"},
-    {AT(open), "SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE event = "
-               "? AND status < 3 LIMIT ?)"},
+    /* As store_event_ended(), with a count. 1: EVENT_DUPLICATE, 3: EVENT_BUFFERED. */
+    {AT(open), "SELECT open_count, open_count = 0 AND EXISTS (SELECT 1 FROM "
+               "events WHERE n = ?1 AND status IN (1, 3)) FROM (SELECT "
+               "count(*) AS open_count FROM (SELECT 1 FROM deliveries WHERE "
+               "event = ?1 AND status < 3 LIMIT ?2))"},
     {AT(save),
      "UPDATE deliveries SET " ROW_SETS(
          DELIVERY_CHANGES) " WHERE event = :event AND endpoint = :endpoint"},
@@ -180,6 +183,8 @@ static void check_out_row(struct deliveries *s, const struct delivery *d)
 #ifdef GRAPNEL_DEBUG
     struct delivery stored;
 
+    if (db_full(s->db)) /* it reads nothing until the turn is rolled back */
+        return;
     assert(read_stored(s, d->event, d->endpoint, &stored));
     assert(ROW_SAME(DELIVERY_COLUMNS, d, &stored));
     delivery_fini(&stored);
@@ -210,11 +215,18 @@ void delivery_keep(struct deliveries *s, struct delivery *d,
     delivery_fini(d);
 }
 
-int64_t delivery_event(struct sequencer *q, struct bytes event_id)
+bool delivery_find(struct sequencer *q, struct bytes event_id, int64_t endpoint,
+                   struct delivery *d)
 {
-    int64_t event = out_rows_event(q->deliveries->out, event_id);
+    int64_t known = out_rows_event(q->deliveries->out, event_id), event;
 
-    return event ? event : store_event_n(q->store, event_id);
+    *d = (struct delivery){0};
+    if (known && delivery_load(q->deliveries, known, endpoint, d))
+        return true;
+    /* It may have been purged, and sent again with another number. */
+    event = store_event_n(q->store, event_id);
+    return event && event != known &&
+           delivery_load(q->deliveries, event, endpoint, d);
 }
 
 bool delivery_exists(struct deliveries *s, int64_t event, int64_t endpoint)
@@ -443,19 +455,26 @@ static void count_change(struct sequencer *q, const struct endpoint *e,
     }
 }
 
-/* One delivery of this event has become final. Deliveries that were opened again meanwhile are not in
- * the count, which then ends early, and is read again. */
-static bool others_are_open(struct deliveries *s, int64_t event)
+/* One delivery of this event has become final: was it the last one? Deliveries that were opened again
+ * meanwhile are not in the count, which then ends early, and is read again. An event that is buffered needs its
+ * body when it is released: if this database is an older copy, it may have the delivery of a dead
+ * letter already. After a full disk nothing has ended: the turn is rolled back. */
+static bool has_ended(struct deliveries *s, int64_t event)
 {
-    int count;
+    bool ended = false;
 
     if (out_rows_others_open(s->out, event))
-        return true;
+        return false;
     bind_i64(s->open, 1, event);
     bind_i64(s->open, 2, OPEN_COUNTED);
-    count = (int)db_number(s->db, s->open, 0);
-    out_rows_note_open(s->out, event, count);
-    return count > 0;
+    if (db_step(s->db, s->open)) {
+        int count = (int)col_i64(s->open, 0);
+
+        out_rows_note_open(s->out, event, count);
+        ended = count == 0 && col_i64(s->open, 1) == 0;
+    }
+    db_done(s->open);
+    return ended;
 }
 
 /* A delivery of this lane was delivered. Dispatch the next one at once if that is permitted: its row is
@@ -476,7 +495,7 @@ static void lane_delivered(struct sequencer *q, struct endpoint *e,
 static void after_final(struct sequencer *q, struct endpoint *e,
                         const struct delivery *d, bool was_open)
 {
-    if (was_open && !others_are_open(q->deliveries, d->event))
+    if (was_open && has_ended(q->deliveries, d->event))
         event_ended(q, d->event);
     if (!d->grant_id && d->status == DELIVERY_DELIVERED)
         lane_delivered(q, e, delivery_lane(d));

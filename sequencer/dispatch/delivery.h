@@ -114,8 +114,9 @@ void delivery_fini(struct delivery *d);
  * the result. */
 void delivery_keep(struct deliveries *s, struct delivery *d,
                    const char *event_id);
-/* The number of the event with this id; 0: there is none. */
-int64_t delivery_event(struct sequencer *q, struct bytes event_id);
+/* As delivery_load(), by the id of the event. */
+bool delivery_find(struct sequencer *q, struct bytes event_id, int64_t endpoint,
+                   struct delivery *d);
 /* Write all columns but DELIVERY_FIXED. For changes of status call delivery_move(), which
  * writes the row. */
 void delivery_save(struct deliveries *s, const struct delivery *d);

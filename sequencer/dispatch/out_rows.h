@@ -26,7 +26,7 @@ void out_rows_note_open(struct out_rows *o, int64_t event, int count);
 /* One of them has become final. true: others are open. false: unknown. */
 bool out_rows_others_open(struct out_rows *o, int64_t event);
 
-/* The number of the event with this id; 0: unknown. */
+/* The number of the event with this id; 0: unknown. That of a purged event may still be there. */
 int64_t out_rows_event(const struct out_rows *o, struct bytes id);
 
 #endif

@@ -140,13 +140,11 @@ static void record(struct sequencer *q, struct report *p)
 static bool find(struct sequencer *q, struct report *p, struct bytes event_id,
                  struct bytes endpoint_name, uint64_t grant)
 {
-    int64_t event = delivery_event(q, event_id);
     char *endpoint = wire_dup(endpoint_name);
 
     p->e = endpoint_find(q, endpoint);
     free(endpoint);
-    if (!event || !p->e ||
-        !delivery_load(q->deliveries, event, p->e->id, &p->d))
+    if (!p->e || !delivery_find(q, event_id, p->e->id, &p->d))
         return false;
     wire_copy(p->d.event_id, sizeof p->d.event_id, event_id);
     p->present = p->d.status < DELIVERY_DELIVERED && p->d.grant_id == grant &&

@@ -557,13 +557,14 @@ static void rows_are_read_again_after_a_turn_was_rolled_back(void **state)
     add(1, DELIVERY_IN_FLIGHT, false);
     d = keep_row(1);
     delivery_fini(&d);
-    assert_int_equal(delivery_event(&q, wire_text(long_id)), 1);
+    assert_true(delivery_find(&q, wire_text(long_id), 1, &d));
+    delivery_keep(q.deliveries, &d, long_id);
     run("UPDATE deliveries SET attempts = 5 WHERE event = 1");
     deliveries_forget(q.deliveries);
     d = row_of(1);
     assert_int_equal(d.attempts, 5);
     delivery_fini(&d);
-    assert_int_equal(delivery_event(&q, wire_text(long_id)), 0);
+    assert_false(delivery_find(&q, wire_text(long_id), 1, &d));
 }
 
 static void an_event_ends_with_its_last_delivery(void **state)
@@ -590,6 +591,59 @@ static void an_event_ends_with_its_last_delivery(void **state)
     }
     endpoint.id = 1;
     assert_int_equal(count("SELECT count(*) FROM bodies"), 0);
+}
+
+/* An older copy of the database: dlqd sends a dead letter whose event is buffered again. */
+static void
+a_buffered_event_keeps_its_body_after_its_last_delivery(void **state)
+{
+    (void)state;
+    add(1, DELIVERY_IN_FLIGHT, false);
+    run("INSERT INTO bodies(event, headers, body) VALUES(1, x'', x'')");
+    run("UPDATE events SET status = 3 WHERE n = 1");
+    move(1, DELIVERY_DELIVERED, &reported);
+    assert_int_equal(count("SELECT count(*) FROM bodies"), 1);
+}
+
+static void an_event_that_was_purged_is_found_under_its_new_number(void **state)
+{
+    struct event_row again = {.n = 2,
+                              .id = (char *)(uintptr_t)long_id,
+                              .source = (char[]){"s"},
+                              .type = (char[]){"t"},
+                              .workspace = (char[]){"w"}};
+    struct delivery d;
+
+    (void)state;
+    add(1, DELIVERY_IN_FLIGHT, false);
+    d = keep_row(1);
+    delivery_fini(&d);
+    move(1, DELIVERY_DELIVERED, &reported);
+    run("DELETE FROM deliveries");
+    run("DELETE FROM events");
+    store_event_add(q.store, &again);
+    run("INSERT INTO deliveries(event, endpoint, status, lane, route_order) "
+        "VALUES(2, 1, 0, 1, 2)");
+    assert_true(delivery_find(&q, wire_text(long_id), 1, &d));
+    assert_int_equal(d.event, 2);
+    delivery_fini(&d);
+}
+
+/* The rest of the turn uses rows in memory, and is rolled back. */
+static void a_kept_row_is_used_after_the_disk_was_full(void **state)
+{
+    struct delivery d;
+
+    (void)state;
+    add(1, DELIVERY_IN_FLIGHT, false);
+    d = keep_row(1);
+    delivery_fini(&d);
+    run("PRAGMA max_page_count = 1"); /* no less than it has */
+    run("CREATE TABLE large(b)");
+    assert_true(db_full(q.d.db));
+    d = row_of(1);
+    assert_int_equal(d.status, DELIVERY_IN_FLIGHT);
+    delivery_fini(&d);
 }
 
 int main(void)
@@ -639,6 +693,13 @@ int main(void)
             rows_are_read_again_after_a_turn_was_rolled_back, begin, end),
         cmocka_unit_test_setup_teardown(an_event_ends_with_its_last_delivery,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_buffered_event_keeps_its_body_after_its_last_delivery, begin,
+            end),
+        cmocka_unit_test_setup_teardown(
+            an_event_that_was_purged_is_found_under_its_new_number, begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_kept_row_is_used_after_the_disk_was_full, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
