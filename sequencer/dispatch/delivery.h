@@ -102,8 +102,7 @@ struct deliveries;
 struct deliveries *deliveries_open(struct db *db);
 void deliveries_close(struct deliveries *s);
 
-/* After a turn that was rolled back, or after rows were changed elsewhere: reads all rows from disk
- * again. */
+/* After a turn that was rolled back: reads all rows from disk again. */
 void deliveries_forget(struct deliveries *s);
 
 /* false: there is none. Call delivery_fini() in any case. */

@@ -16,6 +16,7 @@ struct open_count {
 };
 
 struct out_rows {
+    bool used;                    /* since it was cleared */
     struct delivery rows[PLACES]; /* event 0: the place is free */
     struct event_name names[PLACES];
     struct open_count open[PLACES];
@@ -59,6 +60,7 @@ void out_rows_give(struct out_rows *o, struct delivery *d)
     struct delivery *place = row_place(o, d->event, d->endpoint);
     struct event_name *name = &o->names[name_place(d->event_id)];
 
+    o->used = true;
     name->event = d->event;
     memcpy(name->id, d->event_id, EVENT_ID_BYTES);
     delivery_fini(place);
@@ -88,6 +90,9 @@ void out_rows_drop(struct out_rows *o, int64_t event, int64_t endpoint)
 
 void out_rows_clear(struct out_rows *o)
 {
+    if (!o->used)
+        return;
+    o->used = false;
     for (size_t i = 0; i < PLACES; i++) {
         if (o->rows[i].event)
             delivery_fini(&o->rows[i]);
@@ -106,6 +111,7 @@ static struct open_count *open_place(struct out_rows *o, int64_t event)
 
 void out_rows_note_open(struct out_rows *o, int64_t event, int count)
 {
+    o->used = true;
     *open_place(o, event) = (struct open_count){event, count};
 }
 

@@ -1,6 +1,6 @@
 /* event_cache: events of which tasks were made lately, with headers and body, as each endpoint that gets an
  * event needs them once more. Only store.c uses it, and drops an event before it changes its row or its
- * body. At most CACHED_MAX_BYTES in all, and one event more. */
+ * body. At most CACHED_MAX_BYTES of headers and bodies, and one event more. */
 #ifndef SEQUENCER_EVENT_CACHE_H
 #define SEQUENCER_EVENT_CACHE_H
 

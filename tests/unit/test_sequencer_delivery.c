@@ -344,6 +344,7 @@ static void a_late_success_behind_the_head_dispatches_nothing(void **state)
 enum obstacle {
     OTHER_WAITS,
     WINDOW_FULL,
+    OWNER_BUSY, /* others of its deliverer have their turns, too */
     TO_BE_REVOKED,
     REVOKED,
     SWEEPING,
@@ -357,6 +358,7 @@ static void obstruct(enum obstacle o)
 {
     endpoint.waiting = o == OTHER_WAITS;
     endpoint.window.size = o == WINDOW_FULL ? 0 : 8;
+    owner.in_window = o == OWNER_BUSY ? 8193 : 1;
     endpoint.revoke = o == TO_BE_REVOKED;
     endpoint.revoking = o == REVOKED;
     endpoint.sweeping = o == SWEEPING;
