@@ -27,7 +27,7 @@
 
 enum {
     TIDY_EVERY_MS = 1000,
-    PURGE_ATTEMPTS = 256, /* in one step */
+    PURGE_ATTEMPTS = 64, /* in one step */
     /* With less, no task is accepted: the rest is for outcomes. Ingress and the
      * sequencer stop earlier. */
     DISK_LOW_BYTES = 4 * 1024 * 1024,

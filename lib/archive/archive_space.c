@@ -14,7 +14,7 @@ enum {
     LOOK_MS = 1000,
     MARK_PERCENT = 5,
     MARK_MAX_MIB = 256,
-    PURGE_COUNT = 256, /* per turn, or as many as came since the last */
+    PURGE_COUNT = 64, /* per turn, or as many as came since the last */
     PURGE_ROOM_BYTES = 8 * 1024 *
                        1024, /* on the disk: what one step may write */
 };

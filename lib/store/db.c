@@ -81,7 +81,8 @@ struct db {
 
 enum {
     PROGRESS_OPCODES = 100000, /* SQLite's, between two calls of goes_on() */
-    CACHE_KIB = 16 * 1024,
+    CACHE_KIB = 8 * 1024,
+    SPILL_KIB = 16 * 1024, /* what a turn changes, before it spills */
     /* A file up to this size is checked in full before it is used. The check of a larger
      * one would make a restart slow, so it is checked while the process works (checker.h). */
     CHECK_BYTES = 64 * 1024 * 1024,
@@ -528,12 +529,12 @@ struct db *db_open_watched(const char *path, const struct db_schema *schema,
         sqlite3_progress_handler(db->h, PROGRESS_OPCODES, on_progress, db);
     number_of(db, "PRAGMA user_version"); /* perhaps it is not a database */
     refuse_another_kind(db, schema->table);
-    /* A page size of 0 changes nothing. A turn may change more than the cache holds before it spills. */
+    /* A page size of 0 changes nothing. */
     sizes = gr_printf("PRAGMA page_size = %d; PRAGMA cache_size = -%d; "
                       "PRAGMA cache_spill = -%d",
                       schema->page_bytes,
                       schema->cache_kib ? schema->cache_kib : CACHE_KIB,
-                      CACHE_KIB);
+                      SPILL_KIB);
     db_exec(db, sizes);
     free(sizes);
     db_exec(db, settings_sql);

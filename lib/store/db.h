@@ -25,7 +25,7 @@ struct db_schema {
     int count;           /* the number of steps: the present version */
     const char *program; /* for messages: "grapnel-ingress" */
     int page_bytes;      /* of a new file; 0: SQLite's default */
-    int cache_kib;       /* of pages in memory; 0: 16 MiB */
+    int cache_kib;       /* of pages in memory; 0: 8 MiB */
     /* A table that steps[0] makes and files of other kinds do not have: a file without it
      * is refused (exit 74). NULL: not checked. */
     const char *table;

@@ -251,7 +251,7 @@ static void processed_requests_are_purged_when_the_disk_is_low(void **state)
     mailbox_close(mailbox);
 }
 
-/* A turn may bring more than 256. */
+/* A turn may bring more than the usual step. */
 static void as_many_rows_are_purged_as_are_added(void **state)
 {
     enum { ROWS = 1000 };
@@ -277,6 +277,43 @@ static void as_many_rows_are_purged_as_are_added(void **state)
     }
     assert_true(archive_space_work(&r, &store, links, &s, &right_clock, 2, 2,
                                    &wait_ms) > ROWS - IDS_APART);
+    commit();
+    links_close(links);
+    mailbox_close(mailbox);
+}
+
+/* After a shorter `keep` all are due: events that arrive wait for the commit of each step. */
+static void rows_that_are_due_are_purged_in_small_steps(void **state)
+{
+    enum { ROWS = 1000 };
+    static const struct links_ops nothing = {0};
+    struct settings s = {.ingress.archive_max_bytes = 100LL * MIB,
+                         .ingress.archive_keep_ms = 1000};
+    struct archive_space r = {0};
+    struct mailbox *mailbox;
+    struct links *links;
+    int wait_ms, steps = 0;
+    int64_t n, all = 0;
+
+    (void)state;
+    db_exec(store.db, "INSERT INTO link_out(peer, next, cursor, floor) "
+                      "VALUES('sequencer', 1001, 1000, 1)");
+    mailbox = mailbox_open(folder, "ingress");
+    links = links_open(store.db, mailbox, &nothing, 1, NULL);
+    links_own_log(links, SEQUENCER, KIND_ARCHIVED);
+    db_begin(store.db);
+    for (int i = 1; i <= ROWS; i++)
+        insert(i, 1, 500);
+    archive_space_open(&r, &store, &s);
+    while ((n = archive_space_work(&r, &store, links, &s, &right_clock, DAY_MS,
+                                   DAY_MS, &wait_ms)) > 0) {
+        assert_in_range(n, 1, 64);
+        assert_int_equal(wait_ms, 0);
+        all += n;
+        steps++;
+    }
+    assert_true(all > ROWS - IDS_APART);
+    assert_true(steps >= ROWS / 64);
     commit();
     links_close(links);
     mailbox_close(mailbox);
@@ -387,6 +424,9 @@ int main(void)
                                         close_store),
         cmocka_unit_test_setup_teardown(
             processed_requests_are_purged_when_the_disk_is_low, open_store,
+            close_store),
+        cmocka_unit_test_setup_teardown(
+            rows_that_are_due_are_purged_in_small_steps, open_store,
             close_store),
         cmocka_unit_test_setup_teardown(as_many_rows_are_purged_as_are_added,
                                         open_store, close_store),
