@@ -45,8 +45,9 @@ static bool has_capacity(const struct sequencer *q, const struct endpoint *e)
            links_backlog(q->d.links, e->owner->name) < LINK_COUNT;
 }
 
-/* What a deliverer has of the last half of its tasks is shared among its endpoints by dispatch_work(). */
-static bool has_turns(const struct endpoint *e)
+/* Once a deliverer has half of the tasks that it may have, dispatch_work() shares the rest among its
+ * endpoints. */
+static bool owner_is_busy(const struct endpoint *e)
 {
     return !is_pulled(e) &&
            e->owner->in_window - e->owner->pulled >= OWNER_MAX_COUNT / 2;
@@ -54,8 +55,8 @@ static bool has_turns(const struct endpoint *e)
 
 bool dispatch_at_once(const struct sequencer *q, const struct endpoint *e)
 {
-    return has_capacity(q, e) && !has_turns(e) && !e->waiting && !e->revoke &&
-           !q->was_undone;
+    return has_capacity(q, e) && !owner_is_busy(e) && !e->waiting &&
+           !e->revoke && !q->was_undone;
 }
 
 /* The next deliveries of one queue. */
