@@ -210,24 +210,43 @@ static void purged_space_is_free_again(void **state)
     assert_true(db_used_bytes(store.db) < before + 100000);
 }
 
+static struct mailbox *mailbox;
+
+/* The sequencer has acknowledged rows up to `taken`. */
+static struct links *open_links(int taken)
+{
+    static const struct links_ops nothing = {0};
+    char *sql = gr_printf("INSERT INTO link_out(peer, next, cursor, floor) "
+                          "VALUES('sequencer', %d, %d, 1)",
+                          taken + 1, taken);
+    struct links *links;
+
+    db_exec(store.db, sql);
+    free(sql);
+    mailbox = mailbox_open(folder, "ingress");
+    links = links_open(store.db, mailbox, &nothing, 1, NULL);
+    links_own_log(links, SEQUENCER, KIND_ARCHIVED);
+    return links;
+}
+
+static void close_links(struct links *links)
+{
+    links_close(links);
+    mailbox_close(mailbox);
+}
+
 /* P1: the sequencer was away until the disk was low, and has it all now. Of the
  * very last space nothing is taken to make more. */
 static void processed_requests_are_purged_when_the_disk_is_low(void **state)
 {
-    static const struct links_ops nothing = {0};
     struct settings s = {.ingress.archive_max_bytes = 1024LL * MIB,
                          .ingress.archive_keep_ms = DAY_MS};
     struct archive_space r;
-    struct mailbox *mailbox;
     struct links *links;
     int wait_ms;
 
     (void)state;
-    db_exec(store.db, "INSERT INTO link_out(peer, next, cursor, floor) "
-                      "VALUES('sequencer', 21, 20, 1)");
-    mailbox = mailbox_open(folder, "ingress");
-    links = links_open(store.db, mailbox, &nothing, 1, NULL);
-    links_own_log(links, SEQUENCER, KIND_ARCHIVED);
+    links = open_links(20);
     db_begin(store.db);
     for (int n = 1; n <= 20; n++)
         insert(n, 1, 100000);
@@ -247,28 +266,21 @@ static void processed_requests_are_purged_when_the_disk_is_low(void **state)
         20);
     assert_int_equal(r.refusal, ARCHIVE_HAS_SPACE);
     commit();
-    links_close(links);
-    mailbox_close(mailbox);
+    close_links(links);
 }
 
 /* A turn may bring more than the usual step. */
 static void as_many_rows_are_purged_as_are_added(void **state)
 {
     enum { ROWS = 1000 };
-    static const struct links_ops nothing = {0};
     struct settings s = {.ingress.archive_max_bytes = MIB / 4,
                          .ingress.archive_keep_ms = DAY_MS};
     struct archive_space r = {0};
-    struct mailbox *mailbox;
     struct links *links;
     int wait_ms;
 
     (void)state;
-    db_exec(store.db, "INSERT INTO link_out(peer, next, cursor, floor) "
-                      "VALUES('sequencer', 1001, 1000, 1)");
-    mailbox = mailbox_open(folder, "ingress");
-    links = links_open(store.db, mailbox, &nothing, 1, NULL);
-    links_own_log(links, SEQUENCER, KIND_ARCHIVED);
+    links = open_links(1000);
     archive_space_open(&r, &store, &s);
     db_begin(store.db);
     for (int n = 1; n <= ROWS; n++) {
@@ -278,29 +290,22 @@ static void as_many_rows_are_purged_as_are_added(void **state)
     assert_true(archive_space_work(&r, &store, links, &s, &right_clock, 2, 2,
                                    &wait_ms) > ROWS - IDS_APART);
     commit();
-    links_close(links);
-    mailbox_close(mailbox);
+    close_links(links);
 }
 
 /* After a shorter `keep` all are due: events that arrive wait for the commit of each step. */
 static void rows_that_are_due_are_purged_in_small_steps(void **state)
 {
     enum { ROWS = 1000 };
-    static const struct links_ops nothing = {0};
     struct settings s = {.ingress.archive_max_bytes = 100LL * MIB,
                          .ingress.archive_keep_ms = 1000};
     struct archive_space r = {0};
-    struct mailbox *mailbox;
     struct links *links;
     int wait_ms, steps = 0;
     int64_t n, all = 0;
 
     (void)state;
-    db_exec(store.db, "INSERT INTO link_out(peer, next, cursor, floor) "
-                      "VALUES('sequencer', 1001, 1000, 1)");
-    mailbox = mailbox_open(folder, "ingress");
-    links = links_open(store.db, mailbox, &nothing, 1, NULL);
-    links_own_log(links, SEQUENCER, KIND_ARCHIVED);
+    links = open_links(1000);
     db_begin(store.db);
     for (int i = 1; i <= ROWS; i++)
         insert(i, 1, 500);
@@ -315,8 +320,7 @@ static void rows_that_are_due_are_purged_in_small_steps(void **state)
     assert_true(all > ROWS - IDS_APART);
     assert_true(steps >= ROWS / 64);
     commit();
-    links_close(links);
-    mailbox_close(mailbox);
+    close_links(links);
 }
 
 static int64_t held_of(const char *source)
@@ -335,20 +339,14 @@ static int64_t held_of(const char *source)
 static void a_source_that_floods_deletes_its_own_first(void **state)
 {
     enum { ROWS = 210, EVERY = 21, LARGE = 100000 };
-    static const struct links_ops nothing = {0};
     struct settings s = {.ingress.archive_max_bytes = 8LL * MIB,
                          .ingress.archive_keep_ms = DAY_MS};
     struct archive_space r = {0};
-    struct mailbox *mailbox;
     struct links *links;
     int wait_ms = 0;
 
     (void)state;
-    db_exec(store.db, "INSERT INTO link_out(peer, next, cursor, floor) "
-                      "VALUES('sequencer', 211, 210, 1)");
-    mailbox = mailbox_open(folder, "ingress");
-    links = links_open(store.db, mailbox, &nothing, 1, NULL);
-    links_own_log(links, SEQUENCER, KIND_ARCHIVED);
+    links = open_links(ROWS);
     db_begin(store.db);
     for (int n = 1; n <= ROWS; n++)
         insert_of(n % EVERY == 1 ? "quiet" : "loud", n, 1,
@@ -378,8 +376,7 @@ static void a_source_that_floods_deletes_its_own_first(void **state)
                                      store.usage.sources[k].bytes);
         archive_usage_close(&anew);
     }
-    links_close(links);
-    mailbox_close(mailbox);
+    close_links(links);
 }
 
 static void a_row_is_found_by_its_event_and_loaded_by_its_number(void **state)
