@@ -85,7 +85,7 @@ class Migration(RigTest):
             "RIG_FAULT_FILES": str(rig.state_dir),
             "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")
             + ":verify_asan_link_order=0"})
-        wait_for(lambda: not victim.alive or victim.up(), what=what)
+        wait_for(victim.settled, what=what)
         if victim.alive:
             victim.kill()
         elif error > 0:

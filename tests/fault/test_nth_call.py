@@ -96,7 +96,7 @@ class NthCall(RigTest):
         self.hit.unlink(missing_ok=True)
         victim.stop()
         victim.start(wait=False, env=self.fault_env(rig, call, error, n))
-        wait_for(lambda: not victim.alive or victim.up(), what=what)
+        wait_for(victim.settled, what=what)
         bodies = [rig.plane_body() for _ in range(2)]
         numbers = [json.loads(b)["data"]["n"] for b in bodies]
         while bodies and self.post(rig, victim, bodies[0]):

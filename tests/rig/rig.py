@@ -247,6 +247,13 @@ class Daemon(Process):
         if not self.alive:
             raise AssertionError(
                 f"{self.name} ended with {self.exit_code}:\n{self.log()[-2000:]}")
+        return self.serves()
+
+    def settled(self):
+        """It is up, or it has ended: for a start that may fail."""
+        return self.serves() or not self.alive
+
+    def serves(self):
         if not self.responds():
             return False
         if self.name == "console":
