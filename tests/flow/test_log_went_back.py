@@ -156,8 +156,13 @@ class WentBack(RigTest):
         a.wait_status(a.accept())
         b.kill()
         a.kill("sequencer", "dlqd", "deliverer-a")
+        a["ingress"].pause()  # or s2 may lack a turn that it makes by itself
+        wait_for(lambda: not self.engine.primary.sql(
+            "SELECT 1 FROM pg_stat_activity WHERE backend_type = 'client backend' AND state <> 'idle' "
+            "AND pid <> pg_backend_pid()"), what="the last statement of a's ingress to end")
         self.stop_copying()
         before = self.last("ingress")
+        a["ingress"].resume()
         a.accept()
         self.assertEqual(self.last("ingress"), before + 1)
         self.lose_commits()
