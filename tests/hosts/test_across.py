@@ -28,8 +28,10 @@ class Across(HostsTest):
         return rig
 
     def row(self, rig, name="deliverer-2"):
-        rows, _ = rig.cli("status")
-        return next(r for r in rows if r["process"] == name)
+        """The console may not have looked for it yet."""
+        return wait_for(lambda: next((r for r in rig.cli("status")[0]
+                                      if r["process"] == name), None),
+                        what=f"a row of {name}")
 
     def key_of(self, rig, name):
         return (z85.encode(bytes.fromhex(self.keys[name])),
