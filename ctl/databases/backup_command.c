@@ -84,8 +84,8 @@ int run_backup(struct ctl *c)
             continue;
         }
         path = gr_printf("%s/%s.db", dir, p.names[i]);
-        reply = ask(c, p.names[i], "backup", json_pack("{s:s}", "path", path),
-                    ASK_LONG_MS, &unreachable, why);
+        reply = ask_long(c, p.names[i], "backup",
+                         json_pack("{s:s}", "path", path), &unreachable, why);
 
         row = json_pack("{s:s, s:b, s:b, s:o}", "process", p.names[i], "ok",
                         reply != NULL, "reached", !unreachable, "error",

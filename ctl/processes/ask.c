@@ -4,7 +4,12 @@
 #include "commands.h"
 #include "json_text.h"
 #include <czmq.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+
+enum {
+    LOOK_MS = 500
+}; /* whether a process that works on a request still runs */
 
 void processes_find(struct ctl *c, struct processes *p)
 {
@@ -86,6 +91,56 @@ json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
     json_decref(by);
     if (*unreachable && !*why)
         snprintf(why, 200, "it does not respond");
+    json_decref(args);
+    return reply;
+}
+
+/* Of the process that has bound the socket: another one binds another file. */
+static struct stat socket_of(const struct ctl *c, const char *process)
+{
+    char *path = gr_printf("%s/%s.control", c->run_dir, process);
+    struct stat st;
+
+    if (stat(path, &st) != 0)
+        memset(&st, 0, sizeof st);
+    free(path);
+    return st;
+}
+
+static bool is_same_file(struct stat a, struct stat b)
+{
+    return a.st_ino == b.st_ino && a.st_ctim.tv_sec == b.st_ctim.tv_sec &&
+           a.st_ctim.tv_nsec == b.st_ctim.tv_nsec;
+}
+
+json_t *ask_long(struct ctl *c, const char *process, const char *what,
+                 json_t *args, bool *unreachable, char why[200])
+{
+    struct stat at = socket_of(c, process);
+    json_t *by = by_of(what), *reply = NULL;
+    zsock_t *req = NULL;
+    bool lives;
+
+    *unreachable = !(lives = process_listens(c, process, why));
+    if (lives)
+        req = control_send(c->run_dir, process, what, args, by, ASK_MS);
+    while (req && lives) {
+        zmq_pollitem_t item = {.socket = zsock_resolve(req),
+                               .events = ZMQ_POLLIN};
+
+        if (zmq_poll(&item, 1, LOOK_MS) > 0)
+            break;
+        lives = process_listens(c, process, why) &&
+                is_same_file(at, socket_of(c, process));
+    }
+    if (lives) {
+        reply = control_take(req, unreachable, why);
+    } else if (req) {
+        *unreachable = true;
+        snprintf(why, 200, "it ended before it replied");
+        zsock_destroy(&req);
+    }
+    json_decref(by);
     json_decref(args);
     return reply;
 }

@@ -11,7 +11,6 @@ enum {
     ASK_NAMES_MS = 700, /* for hints and completion: a user waits for it */
     ASK_STATUS_MS = 5 * 1000, /* what a process answers from memory */
     ASK_MS = 10 * 1000,
-    ASK_LONG_MS = 10 * 60 * 1000, /* a backup of a large file */
 };
 
 /* The processes in run_dir. */
@@ -29,7 +28,10 @@ void add_host(struct ctl *c, json_t *row);
  * not wait for a process that is not running. */
 json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
             int timeout_ms, bool *unreachable, char why[200]);
-/* The same for a reply without which the command ends: on NULL the reason was printed and
+/* The same for what takes minutes or hours: waits until the process replies, or ends. */
+json_t *ask_long(struct ctl *c, const char *process, const char *what,
+                 json_t *args, bool *unreachable, char why[200]);
+/* The same as ask() for a reply without which the command ends: on NULL the reason was printed and
  * *code is the exit code. */
 json_t *ask_needed(struct ctl *c, const char *process, const char *what,
                    json_t *args, int timeout_ms, int *code);

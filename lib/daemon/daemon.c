@@ -383,7 +383,7 @@ static void backup_step(struct daemon *d)
     struct stat st;
     gr_rc rc;
 
-    if (!db_backup_running(d->db))
+    if (db_backup_wait_ms(d->db) != 0)
         return;
     rc = db_backup_step(d->db, why);
     if (rc == GR_AGAIN)
@@ -585,8 +585,9 @@ static void after_commit(void *self)
     look_around(d);
     if (control_reply_due(d->control))
         d->wait_ms = 0;
-    if (db_backup_running(d->db) || d->loop.stopping)
-        d->wait_ms = loop_sooner(d->wait_ms, db_backup_running(d->db) ? 0 : 20);
+    d->wait_ms = loop_sooner(d->wait_ms, db_backup_wait_ms(d->db));
+    if (d->loop.stopping)
+        d->wait_ms = loop_sooner(d->wait_ms, 20);
     d->loop.wait_ms = d->wait_ms;
 }
 

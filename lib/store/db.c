@@ -3,6 +3,7 @@
  * is a copy. */
 #include "db.h"
 #include "alloc.h"
+#include "backup.h"
 #include "checker.h"
 #include "clock.h"
 #include "copier.h"
@@ -72,11 +73,7 @@ struct db {
         SCRUB_TRUNCATE, /* the WAL is to be emptied between two turns */
         SCRUB_DONE,
     } scrub;
-    struct {
-        sqlite3 *to; /* NULL: no backup is running */
-        sqlite3_backup *job;
-        char *path;
-    } backup;
+    struct backup *backup; /* NULL: none is running */
 };
 
 enum {
@@ -490,8 +487,6 @@ static sqlite3 *open_handle(const char *path)
     return h;
 }
 
-static void backup_end(struct db *db, bool keep);
-
 static int on_progress(void *arg)
 {
     struct db *db = arg;
@@ -565,7 +560,7 @@ void db_close(struct db *db)
 {
     if (!db)
         return;
-    backup_end(db, false);
+    backup_end(db->backup);
     worker_close(db->committer);
     held_reader_close(db->replicated.reader);
     db_origin_close(db->origin);
@@ -1000,71 +995,36 @@ int64_t db_checkpoint_us(const struct db *db)
 
 /* ---- backups ---- */
 
-enum { BACKUP_PAGES = 256 }; /* in one step, between two turns */
-
-/* Also when no backup is running. !keep: removes the copy. */
-static void backup_end(struct db *db, bool keep)
-{
-    if (!db->backup.to)
-        return;
-    sqlite3_backup_finish(db->backup.job);
-    sqlite3_close(db->backup.to);
-    if (!keep)
-        unlink(db->backup.path);
-    free(db->backup.path);
-    memset(&db->backup, 0, sizeof db->backup);
-}
-
 gr_rc db_backup_start(struct db *db, const char *path, char why[200])
 {
-    int rc;
-
-    if (db->backup.to) {
+    if (db->backup) {
         sqlite3_snprintf(200, why, "a backup to %s is already in progress",
-                         db->backup.path);
+                         backup_path(db->backup));
         return GR_REFUSE;
     }
-    if (access(path, F_OK) == 0) {
-        sqlite3_snprintf(200, why, "%s already exists", path);
-        return GR_REFUSE;
-    }
-    rc = sqlite3_open(path, &db->backup.to);
-    db->backup.path = gr_strdup(path);
-    if (rc == SQLITE_OK)
-        db->backup.job = sqlite3_backup_init(db->backup.to, "main", db->h,
-                                             "main");
-    if (!db->backup.job) {
-        sqlite3_snprintf(200, why, "%s: %s", path,
-                         sqlite3_errmsg(db->backup.to));
-        backup_end(db, false);
-        return GR_REFUSE;
-    }
-    return GR_OK;
+    db->backup = backup_begin(db->h, path, why);
+    return db->backup ? GR_OK : GR_REFUSE;
 }
 
 gr_rc db_backup_step(struct db *db, char why[200])
 {
-    int rc = sqlite3_backup_step(db->backup.job, BACKUP_PAGES);
+    gr_rc rc = backup_step(db->backup, why);
 
-    if (rc == SQLITE_DONE) {
-        gr_rc done;
-
-        sqlite3_backup_finish(db->backup.job);
-        db->backup.job = NULL;
-        done = db_copy_finish(db->backup.to, now_ms(), why);
-        backup_end(db, done == GR_OK);
-        return done;
+    if (rc != GR_AGAIN) {
+        backup_end(db->backup);
+        db->backup = NULL;
     }
-    if (rc == SQLITE_OK || rc == SQLITE_BUSY || rc == SQLITE_LOCKED)
-        return GR_AGAIN;
-    sqlite3_snprintf(200, why, "%s: %s", db->backup.path, sqlite3_errstr(rc));
-    backup_end(db, false);
-    return GR_REFUSE;
+    return rc;
 }
 
 bool db_backup_running(const struct db *db)
 {
-    return db->backup.to != NULL;
+    return db->backup != NULL;
+}
+
+int db_backup_wait_ms(const struct db *db)
+{
+    return db->backup ? backup_wait_ms(db->backup) : -1;
 }
 
 /* ---- whether it is a copy ---- */

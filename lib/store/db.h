@@ -159,13 +159,14 @@ void db_erasing(struct db *db);
  * turn again. A crash leaves a table `erase_fill`, which the next call continues with. */
 bool db_scrub(struct db *db);
 
-/* Makes a consistent copy while the process works: start, then step between turns until it
- * returns GR_OK. Each step copies a bounded number of pages. On GR_REFUSE `why` has the
- * reason, and the incomplete copy was removed. One at a time. */
+/* Makes a consistent copy while the process works (backup.h): start, then step between turns until it
+ * returns GR_OK. On GR_REFUSE `why` has the reason, and the incomplete copy was removed. One at a time. */
 GR_MUST_CHECK gr_rc db_backup_start(struct db *db, const char *path,
                                     char why[200]);
 GR_MUST_CHECK gr_rc db_backup_step(struct db *db, char why[200]);
 bool db_backup_running(const struct db *db);
+int db_backup_wait_ms(
+    const struct db *db); /* until a step is due; -1: none is running */
 
 /* If the file is a copy: when that was made, ms (db_origin.c). For a copy without a stamp:
  * when it was last written, to about 10 s, or 1 if that is unknown. 0: it is the file that

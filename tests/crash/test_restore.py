@@ -2,6 +2,7 @@
 and each event that another process still has is delivered."""
 
 import contextlib
+import errno
 import itertools
 import os
 import pathlib
@@ -11,8 +12,10 @@ import sqlite3
 import struct
 import sys
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+import zmq
 from rig import RigTest, main, program, wait_for
 
 LEASE_MS = 500
@@ -149,6 +152,47 @@ class FromABackup(Restore):
             done = rig.cli_text("backup", self.backup)
             self.assertEqual(done.returncode, 1)
             self.assertIn("already contains databases", done.stderr)
+
+    def test_a_process_ends_during_its_backup(self):
+        """The command says so, also when the process was started again, and copies the others."""
+        rig = self.rig().start()
+        for again in (False, True):
+            with self.subTest(started_again=again), ThreadPoolExecutor() as pool:
+                process = self.lone_process(rig)
+                folder = rig.folder / f"backup-{again}"
+                done = pool.submit(rig.cli_text, "backup", folder)
+                self.assertIn(b'"backup"', process.recv_multipart()[-1])
+                process.close(0)
+                if again:
+                    self.lone_process(rig)
+                done = done.result()
+                self.assertEqual(done.returncode, 69, done)
+                self.assertRegex(done.stdout, r"deliverer-9 +failed: it ended before it replied")
+                self.assertEqual({p.stem for p in folder.glob("*.db")}, set(rig.daemons))
+
+    def test_a_copy_that_does_not_reach_the_disk_is_removed(self):
+        """The command says why, and the process works on."""
+        rig = self.rig().start()
+        folder = rig.folder / "backup"
+        rig["ingress"].stop()
+        rig["ingress"].start(env={
+            "LD_PRELOAD": program("rig-faults.so"), "RIG_FAULT": f"sync:{errno.EIO}:1",
+            "RIG_FAULT_FILES": str(folder),
+            "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"})
+        done = rig.cli_text("backup", folder)
+        self.assertEqual(done.returncode, 1, done)
+        self.assertRegex(done.stdout, r"ingress +failed: .*/ingress.db: Input/output error")
+        self.assertEqual({p.name for p in folder.iterdir()},
+                         {f"{name}.db" for name in set(rig.daemons) - {"ingress"}})
+        rig.wait_status(rig.accept())
+
+    def lone_process(self, rig):
+        """A control socket whose requests the test takes."""
+        router = zmq.Context.instance().socket(zmq.ROUTER)
+        self.addCleanup(router.close, 0)
+        router.rcvtimeo = 30000
+        router.bind(f"ipc://{rig.run_dir}/deliverer-9.control")
+        return router
 
     def test_a_restored_ingress_continues(self):
         """P2, P4: the sequencer has the events that the archive no longer has."""

@@ -1026,6 +1026,7 @@ static void a_backup_during_writes_is_complete(void **state)
     snprintf(to, sizeof to, "%s/backup.db", dir);
     assert_int_equal(db_backup_start(db, to, why), GR_OK);
     assert_true(db_backup_running(db));
+    assert_int_equal(db_backup_wait_ms(db), 0);
     assert_int_equal(db_backup_start(db, "/tmp/other", why), GR_REFUSE);
     assert_non_null(strstr(why, "in progress"));
     while ((rc = db_backup_step(db, why)) == GR_AGAIN) {
@@ -1037,6 +1038,7 @@ static void a_backup_during_writes_is_complete(void **state)
     }
     assert_int_equal(rc, GR_OK);
     assert_false(db_backup_running(db));
+    assert_int_equal(db_backup_wait_ms(db), -1);
     assert_true(steps_taken > 3);
     sh("test ! -e %s-wal && test ! -e %s-journal", to, to);
     copy = db_open(to, &schema);
