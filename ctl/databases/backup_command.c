@@ -4,6 +4,8 @@
 #include "table.h"
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,6 +28,19 @@ static bool holds_databases(const char *path)
     return holds;
 }
 
+/* So that the folder outlives a power cut, as the copies in it do. */
+static void sync_parent(const char *dir)
+{
+    char *copy = gr_strdup(dir);
+    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        (void)fsync(fd);
+        close(fd);
+    }
+    free(copy);
+}
+
 /* Makes the folder. Returns its full name, the caller's; NULL: the reason was printed. The
  * processes write the copies, so a folder that root makes gets their user as its owner. */
 static char *make_folder(const char *dir, const char *run_dir)
@@ -40,6 +55,8 @@ static char *make_folder(const char *dir, const char *run_dir)
         complain(EXIT_REFUSED, "cannot create %s: %s", dir, strerror(errno));
         return NULL;
     }
+    if (made)
+        sync_parent(dir);
     path = realpath(dir, NULL);
     if (!path || stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) {
         complain(EXIT_REFUSED, "%s is not a folder", dir);
@@ -73,7 +90,8 @@ int run_backup(struct ctl *c)
     rows = json_array();
     processes_find(c, &p);
     for (i = 0; i < p.count; i++) {
-        char *host = process_host(c->run_dir, p.names[i]), *path, why[200];
+        char *host = process_host(c->run_dir, p.names[i]), *path, *part;
+        char why[200];
         bool unreachable;
         json_t *reply;
 
@@ -84,9 +102,10 @@ int run_backup(struct ctl *c)
             continue;
         }
         path = gr_printf("%s/%s.db", dir, p.names[i]);
+        part = gr_printf("%s.part", path);
         reply = ask_long(c, p.names[i], "backup",
-                         json_pack("{s:s}", "path", path), &unreachable, why);
-
+                         json_pack("{s:s}", "path", path), part, &unreachable,
+                         why);
         row = json_pack("{s:s, s:b, s:b, s:o}", "process", p.names[i], "ok",
                         reply != NULL, "reached", !unreachable, "error",
                         reply ? json_null() : json_text_of(why));
@@ -95,6 +114,7 @@ int run_backup(struct ctl *c)
         if (!reply)
             refused = EXIT_REFUSED;
         json_decref(reply);
+        free(part);
         free(path);
     }
     processes_fini(&p);

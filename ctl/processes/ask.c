@@ -8,8 +8,9 @@
 #include <sys/un.h>
 
 enum {
-    LOOK_MS = 500
-}; /* whether a process that works on a request still runs */
+    LOOK_MS = 500, /* whether a process that works on a request still runs */
+    STILL_MS = 10 * 60 * 1000, /* then it hangs */
+};
 
 void processes_find(struct ctl *c, struct processes *p)
 {
@@ -95,50 +96,76 @@ json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
     return reply;
 }
 
-/* Of the process that has bound the socket: another one binds another file. */
-static struct stat socket_of(const struct ctl *c, const char *process)
+/* What tells a file from the one that replaces it, and from itself after a change. */
+struct mark {
+    ino_t inode;
+    struct timespec changed;
+};
+
+static struct mark mark_of(const char *path)
 {
-    char *path = gr_printf("%s/%s.control", c->run_dir, process);
     struct stat st;
 
     if (stat(path, &st) != 0)
-        memset(&st, 0, sizeof st);
-    free(path);
-    return st;
+        return (struct mark){0};
+    return (struct mark){st.st_ino, st.st_ctim};
 }
 
-static bool is_same_file(struct stat a, struct stat b)
+static bool is_same(struct mark a, struct mark b)
 {
-    return a.st_ino == b.st_ino && a.st_ctim.tv_sec == b.st_ctim.tv_sec &&
-           a.st_ctim.tv_nsec == b.st_ctim.tv_nsec;
+    return a.inode == b.inode && a.changed.tv_sec == b.changed.tv_sec &&
+           a.changed.tv_nsec == b.changed.tv_nsec;
+}
+
+static bool has_reply(zsock_t *req, int wait_ms)
+{
+    zmq_pollitem_t item = {.socket = zsock_resolve(req), .events = ZMQ_POLLIN};
+
+    return zmq_poll(&item, 1, wait_ms) > 0;
+}
+
+/* false: it has ended, or does nothing (`why`). */
+static bool wait_for_reply(struct ctl *c, const char *process, zsock_t *req,
+                           const char *grows, char why[200])
+{
+    char *path = gr_printf("%s/%s.control", c->run_dir, process), other[200];
+    struct mark bound = mark_of(path), grown = {0}, now;
+    int64_t grown_ms = mono_ms();
+    bool waits = true;
+
+    while (waits && !has_reply(req, LOOK_MS)) {
+        now = mark_of(grows);
+        if (!is_same(now, grown))
+            grown_ms = mono_ms();
+        grown = now;
+        if (!process_listens(c, process, other) ||
+            !is_same(mark_of(path), bound)) {
+            snprintf(why, 200, "it ended before it replied");
+            waits = has_reply(req, 0); /* its last words */
+        } else if (mono_ms() - grown_ms > STILL_MS) {
+            snprintf(why, 200, "it does not respond");
+            waits = false;
+        }
+    }
+    free(path);
+    return waits;
 }
 
 json_t *ask_long(struct ctl *c, const char *process, const char *what,
-                 json_t *args, bool *unreachable, char why[200])
+                 json_t *args, const char *grows, bool *unreachable,
+                 char why[200])
 {
-    struct stat at = socket_of(c, process);
     json_t *by = by_of(what), *reply = NULL;
     zsock_t *req = NULL;
-    bool lives;
 
-    *unreachable = !(lives = process_listens(c, process, why));
-    if (lives)
+    *unreachable = !process_listens(c, process, why);
+    if (!*unreachable)
         req = control_send(c->run_dir, process, what, args, by, ASK_MS);
-    while (req && lives) {
-        zmq_pollitem_t item = {.socket = zsock_resolve(req),
-                               .events = ZMQ_POLLIN};
-
-        if (zmq_poll(&item, 1, LOOK_MS) > 0)
-            break;
-        lives = process_listens(c, process, why) &&
-                is_same_file(at, socket_of(c, process));
-    }
-    if (lives) {
-        reply = control_take(req, unreachable, why);
-    } else if (req) {
+    if (req && !wait_for_reply(c, process, req, grows, why)) {
         *unreachable = true;
-        snprintf(why, 200, "it ended before it replied");
         zsock_destroy(&req);
+    } else if (!*unreachable) {
+        reply = control_take(req, unreachable, why);
     }
     json_decref(by);
     json_decref(args);

@@ -28,9 +28,11 @@ void add_host(struct ctl *c, json_t *row);
  * not wait for a process that is not running. */
 json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
             int timeout_ms, bool *unreachable, char why[200]);
-/* The same for what takes minutes or hours: waits until the process replies, or ends. */
+/* The same for what takes minutes or hours, and writes the file `grows`: waits until the process replies or ends, or until
+ * the file has not changed for ten minutes. */
 json_t *ask_long(struct ctl *c, const char *process, const char *what,
-                 json_t *args, bool *unreachable, char why[200]);
+                 json_t *args, const char *grows, bool *unreachable,
+                 char why[200]);
 /* The same as ask() for a reply without which the command ends: on NULL the reason was printed and
  * *code is the exit code. */
 json_t *ask_needed(struct ctl *c, const char *process, const char *what,

@@ -37,15 +37,32 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-struct worker *worker_open(void (*run)(void *arg), void *arg)
+struct worker *worker_try_open(void (*run)(void *arg), void *arg)
 {
     struct worker *w = gr_alloc(sizeof *w);
+    int rc;
 
     w->run = run;
     w->arg = arg;
+    sem_init(&w->begun, 0, 0);
     w->ended_fd = eventfd(0, EFD_CLOEXEC);
-    if (w->ended_fd < 0 || sem_init(&w->begun, 0, 0) != 0 ||
-        pthread_create(&w->thread, NULL, worker_main, w) != 0)
+    rc = w->ended_fd < 0 ? errno
+                         : pthread_create(&w->thread, NULL, worker_main, w);
+    if (rc == 0)
+        return w;
+    if (w->ended_fd >= 0)
+        close(w->ended_fd);
+    sem_destroy(&w->begun);
+    free(w);
+    errno = rc;
+    return NULL;
+}
+
+struct worker *worker_open(void (*run)(void *arg), void *arg)
+{
+    struct worker *w = worker_try_open(run, arg);
+
+    if (!w)
         die(EXIT_UNAVAILABLE, "can't start a thread: %s", strerror(errno));
     return w;
 }

@@ -8,6 +8,8 @@ struct worker;
 
 /* Open it after loop_prepare(), which blocks the signals that the loop takes. */
 struct worker *worker_open(void (*run)(void *arg), void *arg);
+/* The same for what can be refused. NULL: there are too many threads or files (errno). */
+struct worker *worker_try_open(void (*run)(void *arg), void *arg);
 void worker_close(
     struct worker *w); /* call it while no run is under way; NULL is allowed */
 

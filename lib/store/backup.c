@@ -6,7 +6,9 @@
 #include "worker.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,16 +22,31 @@ enum {
 struct backup {
     sqlite3 *to;
     sqlite3_backup *job; /* NULL: all pages are copied */
-    char *path;
+    char *path, *part;   /* the file has the second name until it is complete */
     int fd;
     int step_pages;
-    int64_t due_ms; /* mono; of the next step */
+    int64_t due_ms;    /* mono; of the next step */
+    int64_t copied_ms; /* when all pages were */
     bool kept;
     /* Makes the copy complete. While it runs, what follows and `to` are its own. */
-    struct worker *finisher; /* NULL: it has not begun */
+    struct worker *finisher;
+    bool finishing;
     gr_rc finished;
     char why[200];
 };
+
+/* The copy, and what SQLite has left beside it. */
+static void remove_part(const struct backup *b)
+{
+    static const char *const suffixes[] = {"", "-journal", "-wal", "-shm"};
+
+    for (size_t i = 0; i < COUNT_OF(suffixes); i++) {
+        char *path = gr_printf("%s%s", b->part, suffixes[i]);
+
+        unlink(path);
+        free(path);
+    }
+}
 
 static int page_bytes_of(sqlite3 *h)
 {
@@ -43,43 +60,9 @@ static int page_bytes_of(sqlite3 *h)
     return n > 0 ? n : 4096;
 }
 
-struct backup *backup_begin(sqlite3 *from, const char *path, char why[200])
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    struct backup *b;
-
-    if (fd < 0) {
-        if (errno == EEXIST)
-            sqlite3_snprintf(200, why, "%s already exists", path);
-        else
-            sqlite3_snprintf(200, why, "cannot create %s: %s", path,
-                             strerror(errno));
-        return NULL;
-    }
-    b = gr_alloc(sizeof *b);
-    b->fd = fd;
-    b->path = gr_strdup(path);
-    b->step_pages = STEP_BYTES / page_bytes_of(from);
-    b->due_ms = mono_ms();
-    /* Nothing that a step writes has to be on the disk before finish(). */
-    if (sqlite3_open(path, &b->to) == SQLITE_OK &&
-        sqlite3_exec(b->to, "PRAGMA synchronous = OFF", NULL, NULL, NULL) ==
-            SQLITE_OK)
-        b->job = sqlite3_backup_init(b->to, "main", from, "main");
-    if (!b->job) {
-        sqlite3_snprintf(200, why, "%s: %s", path, sqlite3_errmsg(b->to));
-        backup_end(b);
-        return NULL;
-    }
-    return b;
-}
-
 /* In the thread. The stamp says that the copy is complete, so it follows the rest. */
-static void finish(void *arg)
+static bool is_stamped(struct backup *b)
 {
-    struct backup *b = arg;
-
-    b->finished = GR_REFUSE;
     if (fdatasync(b->fd) != 0)
         sqlite3_snprintf(sizeof b->why, b->why, "%s: %s", b->path,
                          strerror(errno));
@@ -88,7 +71,89 @@ static void finish(void *arg)
         sqlite3_snprintf(sizeof b->why, b->why, "%s: %s", b->path,
                          sqlite3_errmsg(b->to));
     else
-        b->finished = db_copy_finish(b->to, now_ms(), b->why);
+        return db_copy_finish(b->to, b->copied_ms, b->why) == GR_OK;
+    return false;
+}
+
+static int sync_folder_of(const char *path)
+{
+    char *copy = gr_strdup(path);
+    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = -1;
+
+    if (fd >= 0) {
+        rc = fsync(fd);
+        close(fd);
+    }
+    free(copy);
+    return rc;
+}
+
+static void finish(void *arg)
+{
+    struct backup *b = arg;
+
+    b->finished = GR_REFUSE;
+    if (!is_stamped(b))
+        return;
+    if (rename(b->part, b->path) == 0) {
+        if (sync_folder_of(b->path) == 0) {
+            b->finished = GR_OK;
+            return;
+        }
+        unlink(b->path);
+    }
+    sqlite3_snprintf(sizeof b->why, b->why, "%s: %s", b->path, strerror(errno));
+}
+
+/* The file, empty. What a killed process has left of an earlier copy is in nobody's way. */
+static bool make_file(struct backup *b, char why[200])
+{
+    if (access(b->path, F_OK) == 0) {
+        sqlite3_snprintf(200, why, "%s already exists", b->path);
+        return false;
+    }
+    remove_part(b);
+    b->fd = open(b->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (b->fd < 0)
+        sqlite3_snprintf(200, why, "cannot create %s: %s", b->path,
+                         strerror(errno));
+    return b->fd >= 0;
+}
+
+/* Nothing that a step writes has to be on the disk before finish(). */
+static bool open_file(struct backup *b, sqlite3 *from, char why[200])
+{
+    if (sqlite3_open(b->part, &b->to) == SQLITE_OK &&
+        sqlite3_exec(b->to, "PRAGMA synchronous = OFF", NULL, NULL, NULL) ==
+            SQLITE_OK)
+        b->job = sqlite3_backup_init(b->to, "main", from, "main");
+    if (!b->job)
+        sqlite3_snprintf(200, why, "%s: %s", b->path, sqlite3_errmsg(b->to));
+    return b->job != NULL;
+}
+
+static bool open_finisher(struct backup *b, char why[200])
+{
+    b->finisher = worker_try_open(finish, b);
+    if (!b->finisher)
+        sqlite3_snprintf(200, why, "cannot start a thread: %s",
+                         strerror(errno));
+    return b->finisher != NULL;
+}
+
+struct backup *backup_begin(sqlite3 *from, const char *path, char why[200])
+{
+    struct backup *b = gr_alloc(sizeof *b);
+
+    b->fd = -1;
+    b->path = gr_strdup(path);
+    b->part = gr_printf("%s.part", path);
+    b->step_pages = STEP_BYTES / page_bytes_of(from);
+    b->due_ms = mono_ms();
+    if (make_file(b, why) && open_file(b, from, why) && open_finisher(b, why))
+        return b;
+    backup_end(b);
+    return NULL;
 }
 
 static gr_rc take_end(struct backup *b, char why[200])
@@ -100,8 +165,7 @@ static gr_rc take_end(struct backup *b, char why[200])
         return GR_AGAIN;
     }
     worker_end(b->finisher);
-    worker_close(b->finisher);
-    b->finisher = NULL;
+    b->finishing = false;
     b->kept = b->finished == GR_OK;
     if (!b->kept)
         memcpy(why, b->why, sizeof b->why);
@@ -124,7 +188,7 @@ gr_rc backup_step(struct backup *b, char why[200])
 {
     int rc;
 
-    if (b->finisher)
+    if (b->finishing)
         return take_end(b, why);
     rc = sqlite3_backup_step(b->job, steps_due(b) * b->step_pages);
     if (rc == SQLITE_OK || rc == SQLITE_BUSY || rc == SQLITE_LOCKED) {
@@ -137,7 +201,8 @@ gr_rc backup_step(struct backup *b, char why[200])
     }
     sqlite3_backup_finish(b->job);
     b->job = NULL;
-    b->finisher = worker_open(finish, b);
+    b->copied_ms = now_ms();
+    b->finishing = true;
     worker_begin(b->finisher);
     return GR_AGAIN;
 }
@@ -158,15 +223,17 @@ void backup_end(struct backup *b)
 {
     if (!b)
         return;
-    if (b->finisher) {
+    if (b->finishing)
         worker_end(b->finisher);
-        worker_close(b->finisher);
-    }
+    worker_close(b->finisher);
     sqlite3_backup_finish(b->job);
     sqlite3_close(b->to);
-    close(b->fd); /* after SQLite's, whose locks it would release */
-    if (!b->kept)
-        unlink(b->path);
+    if (b->fd >= 0) {
+        close(b->fd); /* after SQLite's, whose locks it would release */
+        if (!b->kept)
+            remove_part(b);
+    }
     free(b->path);
+    free(b->part);
     free(b);
 }

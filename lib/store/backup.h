@@ -3,7 +3,7 @@
  *
  * What a step copies the kernel writes at once, and not in one piece at the end: a commit of another file in
  * the same file system waits for what is being written. The end, which waits for the disk several times, is
- * done by a thread. A crash leaves an incomplete copy, which is damaged or has no stamp. */
+ * done by a thread. Until the copy is complete and on the disk it is called PATH.part, which is what a crash leaves. */
 #ifndef STORE_BACKUP_H
 #define STORE_BACKUP_H
 
@@ -12,7 +12,7 @@
 
 struct backup;
 
-/* Makes the file, which must not exist. `from` is borrowed, and only the thread that makes the steps may write
+/* `path` must not exist. `from` is borrowed, and only the thread that makes the steps may write
  * to its file meanwhile. NULL: `why` has the reason. */
 struct backup *backup_begin(sqlite3 *from, const char *path, char why[200]);
 /* Between two turns, until it returns GR_OK: the copy is complete and on the disk. GR_AGAIN: call it again.

@@ -144,10 +144,7 @@ class FromABackup(Restore):
         for name in rig.daemons:
             path = self.backup / f"{name}.db"
             self.assertEqual(path.stat().st_mode & 0o077, 0, "others read it")
-            self.assertFalse(pathlib.Path(f"{path}-wal").exists())
-            with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
-                self.assertEqual(
-                    db.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+            self.is_sound(path)
         with self.subTest("a second one into the same folder is refused"):
             done = rig.cli_text("backup", self.backup)
             self.assertEqual(done.returncode, 1)
@@ -170,21 +167,59 @@ class FromABackup(Restore):
                 self.assertRegex(done.stdout, r"deliverer-9 +failed: it ended before it replied")
                 self.assertEqual({p.stem for p in folder.glob("*.db")}, set(rig.daemons))
 
+    def is_sound(self, path):
+        self.assertFalse(pathlib.Path(f"{path}-wal").exists())
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+            self.assertEqual(db.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+            self.assertGreater(db.execute("SELECT copied_ms FROM file_origin").fetchone()[0], 0)
+
+    def backup_with(self, rig, error, n):
+        """While the nth sync of a file of ingress's copy fails, or kills it. (the command, the files of it that are left,
+        whether there was an nth sync)"""
+        folder, hit = rig.folder / f"backup-{error}-{n}", rig.folder / f"hit-{error}-{n}"
+        rig["ingress"].stop()
+        rig["ingress"].start(env={
+            "LD_PRELOAD": program("rig-faults.so"), "RIG_FAULT": f"sync:{error}:{n}",
+            "RIG_FAULT_FILES": str(folder), "RIG_FAULT_HIT": str(hit),
+            "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"})
+        done = rig.cli_text("backup", folder)
+        left = {p.name for p in folder.iterdir()}
+        others = {f"{name}.db" for name in set(rig.daemons) - {"ingress"}}
+        self.assertLessEqual(others, left)
+        return done, left - others, hit.exists()
+
     def test_a_copy_that_does_not_reach_the_disk_is_removed(self):
         """The command says why, and the process works on."""
         rig = self.rig().start()
-        folder = rig.folder / "backup"
-        rig["ingress"].stop()
-        rig["ingress"].start(env={
-            "LD_PRELOAD": program("rig-faults.so"), "RIG_FAULT": f"sync:{errno.EIO}:1",
-            "RIG_FAULT_FILES": str(folder),
-            "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"})
-        done = rig.cli_text("backup", folder)
-        self.assertEqual(done.returncode, 1, done)
-        self.assertRegex(done.stdout, r"ingress +failed: .*/ingress.db: Input/output error")
-        self.assertEqual({p.name for p in folder.iterdir()},
-                         {f"{name}.db" for name in set(rig.daemons) - {"ingress"}})
-        rig.wait_status(rig.accept())
+        failed = 0
+        for n in itertools.count(1):
+            done, left, hit = self.backup_with(rig, errno.EIO, n)
+            if not hit:
+                break
+            with self.subTest(sync=n):
+                if done.returncode == 0:  # SQLite passes over the sync of a folder
+                    self.assertEqual(left, {"ingress.db"})
+                else:
+                    self.assertEqual(done.returncode, 1, done)
+                    self.assertRegex(done.stdout, r"ingress +failed: ")
+                    self.assertEqual(left, set())
+                    failed += 1
+                rig.wait_status(rig.accept())
+        self.assertGreaterEqual(failed, 3)
+
+    def test_a_process_that_is_killed_leaves_no_copy_that_looks_complete(self):
+        rig = self.rig().start()
+        for n in itertools.count(1):
+            done, left, hit = self.backup_with(rig, -9, n)
+            if not hit:
+                break
+            with self.subTest(sync=n):
+                self.assertEqual(done.returncode, 69, done)
+                if "ingress.db" in left:  # it had all but its folder's entry on the disk
+                    self.is_sound(rig.folder / f"backup--9-{n}" / "ingress.db")
+                else:
+                    self.assertIn("ingress.db.part", left)
+        self.assertGreater(n, 3)
 
     def lone_process(self, rig):
         """A control socket whose requests the test takes."""
