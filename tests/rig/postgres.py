@@ -193,7 +193,16 @@ class Postgres:
                 self.child.wait(20 * SLOW)
             except subprocess.TimeoutExpired:
                 self.kill()
+        self.remove_segment()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def remove_segment(self):
+        """kill -9 leaves a segment of shared memory, of which a machine has 4096 (PostgreSQL, "Managing Kernel
+        Resources"); line 7 of the file is its key and number."""
+        with contextlib.suppress(OSError):
+            lines = (self.data / "postmaster.pid").read_text().splitlines()
+            if len(lines) > 6:
+                subprocess.run(["ipcrm", "-m", lines[6].split()[1]], stderr=subprocess.DEVNULL)
 
     def session(self):
         return Session(self)
