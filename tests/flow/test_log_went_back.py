@@ -47,8 +47,9 @@ class WentBack(RigTest):
 
     def lose_commits(self):
         """s2 becomes the primary, and gets a synchronous standby."""
-        self.engine.primary.kill()
-        self.engine.standbys[0].kill()
+        for lost in (self.engine.primary, self.engine.standbys[0]):
+            lost.kill()
+            self.addCleanup(lost.close)
         old = self.engine.standbys[1]
         old.wait_gone()
         old.start(cluster_name="s2")
