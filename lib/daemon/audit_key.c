@@ -2,6 +2,7 @@
 #include "audit_key.h"
 #include "alloc.h"
 #include "audit_chain.h"
+#include "folder.h"
 #include "log.h"
 #include "sha256.h"
 #include <errno.h>
@@ -106,15 +107,6 @@ static bool make_file(const char *path)
     return good;
 }
 
-static void sync_folder(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    if (fd < 0 || fsync(fd) != 0)
-        die(EXIT_STORAGE, "%s: %s", path, strerror(errno));
-    close(fd);
-}
-
 static void load_file(struct audit_keys *k, const char *state_dir)
 {
     char *path = audit_key_path(state_dir), why[200];
@@ -124,7 +116,8 @@ static void load_file(struct audit_keys *k, const char *state_dir)
         if (!make_file(path))
             die(EXIT_STORAGE, "cannot make %s, the key of the audit chain: %s",
                 path, strerror(errno));
-        sync_folder(state_dir);
+        if (!sync_folder(state_dir))
+            die(EXIT_STORAGE, "%s: %s", state_dir, strerror(errno));
         text = audit_key_read(path, why);
         log_info(NULL, "the key of the audit chain was made", LS("file", path));
     }

@@ -1,6 +1,7 @@
 /* erasures: reads, writes and searches the file of erased workspaces. */
 #include "erasures.h"
 #include "alloc.h"
+#include "folder.h"
 #include "sha256.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -182,16 +183,6 @@ bool erasures_has(const struct erasures *e, struct bytes workspace)
 }
 
 /* ---- write ---- */
-
-static bool sync_folder(const char *folder)
-{
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool good = fd >= 0 && fsync(fd) == 0;
-
-    if (fd >= 0)
-        close(fd);
-    return good;
-}
 
 /* A new file in place of the old one. */
 static gr_rc write_file(struct erasures *e, char why[200])

@@ -2,6 +2,7 @@
 #include "evidence.h"
 #include "acts.h"
 #include "encoding.h"
+#include "folder.h"
 #include "json_text.h"
 #include "operational.h"
 #include "sent_headers.h"
@@ -49,16 +50,6 @@ static bool write_all(int fd, struct bytes text)
         at += n > 0 ? (size_t)n : 0;
     }
     return fsync(fd) == 0;
-}
-
-static bool sync_folder(const char *folder)
-{
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool good = fd >= 0 && fsync(fd) == 0;
-
-    if (fd >= 0)
-        close(fd);
-    return good;
 }
 
 /* Written under another name and linked: a crash or a full disk leaves no half of it. */

@@ -1,6 +1,7 @@
 /* file_io: complete reads and writes, and syncs. */
 #include "file_io.h"
 #include "alloc.h"
+#include "folder.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -78,11 +79,6 @@ void file_sync(const char *path, int fd)
 
 void folder_sync(const char *path)
 {
-    char *copy = gr_strdup(path);
-    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    if (fd < 0 || fsync(fd) != 0)
+    if (!sync_folder_of(path))
         failed(path, "the sync of its folder");
-    close(fd);
-    free(copy);
 }

@@ -3,10 +3,10 @@
 #include "alloc.h"
 #include "clock.h"
 #include "db.h"
+#include "folder.h"
 #include "worker.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,19 +75,6 @@ static bool is_stamped(struct backup *b)
     return false;
 }
 
-static int sync_folder_of(const char *path)
-{
-    char *copy = gr_strdup(path);
-    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = -1;
-
-    if (fd >= 0) {
-        rc = fsync(fd);
-        close(fd);
-    }
-    free(copy);
-    return rc;
-}
-
 static void finish(void *arg)
 {
     struct backup *b = arg;
@@ -96,7 +83,7 @@ static void finish(void *arg)
     if (!is_stamped(b))
         return;
     if (rename(b->part, b->path) == 0) {
-        if (sync_folder_of(b->path) == 0) {
+        if (sync_folder_of(b->path)) {
             b->finished = GR_OK;
             return;
         }

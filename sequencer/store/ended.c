@@ -1,6 +1,7 @@
 /* ended: reads, searches and extends the file of revoked tokens and deleted endpoints. */
 #include "ended.h"
 #include "alloc.h"
+#include "folder.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -102,16 +103,6 @@ static int by_id(const void *left, const void *right)
     const struct one *a = left, *b = right;
 
     return strcmp(a->id, b->id);
-}
-
-static bool sync_folder(const char *folder)
-{
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool good = fd >= 0 && fsync(fd) == 0;
-
-    if (fd >= 0)
-        close(fd);
-    return good;
 }
 
 /* A new file without the lines that were dropped, in place of the old one. */

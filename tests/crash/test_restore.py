@@ -167,6 +167,19 @@ class FromABackup(Restore):
                 self.assertRegex(done.stdout, r"deliverer-9 +failed: it ended before it replied")
                 self.assertEqual({p.stem for p in folder.glob("*.db")}, set(rig.daemons))
 
+    def test_a_process_hangs_during_its_backup(self):
+        """Its copy does not grow: the command says so, and copies the others."""
+        rig = self.rig().start()
+        process = self.lone_process(rig)
+        folder = rig.folder / "backup"
+        with ThreadPoolExecutor() as pool:
+            done = pool.submit(rig.cli_text, "backup", folder, env={"GRAPNEL_TEST_STILL_MS": "500"})
+            self.assertIn(b'"backup"', process.recv_multipart()[-1])
+            done = done.result()
+        self.assertEqual(done.returncode, 69, done)
+        self.assertRegex(done.stdout, r"deliverer-9 +failed: it does not respond")
+        self.assertEqual({p.stem for p in folder.glob("*.db")}, set(rig.daemons))
+
     def is_sound(self, path):
         self.assertFalse(pathlib.Path(f"{path}-wal").exists())
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -1053,6 +1054,37 @@ static void a_backup_during_writes_is_complete(void **state)
     db_close(db);
 }
 
+/* It fails at each file and at the thread that it needs. */
+static void a_backup_without_a_free_descriptor_is_refused(void **state)
+{
+    struct db *db = db_open(file, &schema);
+    struct rlimit before, few;
+    char why[200], to[200];
+    bool thread = false;
+    gr_rc rc = GR_REFUSE;
+
+    (void)state;
+    snprintf(to, sizeof to, "%s/backup.db", dir);
+    getrlimit(RLIMIT_NOFILE, &before);
+    few = before;
+    few.rlim_cur = (rlim_t)dup(0);
+    close((int)few.rlim_cur);
+    for (int more = 0; rc != GR_OK; more++, few.rlim_cur++) {
+        assert_true(more < 20);
+        setrlimit(RLIMIT_NOFILE, &few);
+        rc = db_backup_start(db, to, why);
+        setrlimit(RLIMIT_NOFILE, &before);
+        thread |= rc != GR_OK && strstr(why, "thread");
+        if (rc != GR_OK)
+            sh("test ! -e %s -a ! -e %s.part", to, to);
+    }
+    assert_true(thread);
+    while ((rc = db_backup_step(db, why)) == GR_AGAIN)
+        ;
+    assert_int_equal(rc, GR_OK);
+    db_close(db);
+}
+
 static void an_interrupted_backup_leaves_no_file(void **state)
 {
     struct db *db = db_open(file, &schema);
@@ -1307,6 +1339,7 @@ int main(void)
         T(a_kill_loses_no_committed_row),
         T(values_survive_a_round_trip),
         T(a_backup_during_writes_is_complete),
+        T(a_backup_without_a_free_descriptor_is_refused),
         T(an_interrupted_backup_leaves_no_file),
         T(a_wal_that_was_left_beside_a_backup_is_refused),
         T(a_long_upgrade_is_watched_and_later_work_is_not),
