@@ -8,6 +8,7 @@
 #include "lease.h"
 #include "own_grants.h"
 #include "pull.h"
+#include "purge_pace.h"
 #include "quarantine.h"
 #include "result_log.h"
 #include "store.h"
@@ -86,6 +87,7 @@ struct deliverer {
     bool store_all; /* too many numbers are past the cursor: write all rows */
     int64_t scheduled_retries;
     int64_t tidy_ms; /* mono: check space and delete old attempts then */
+    struct purge_pace purge_pace;
 
     int64_t stop_ms;         /* mono: when SIGTERM was received; 0 */
     int64_t all_released_ms; /* mono: when all grants were released; 0 */

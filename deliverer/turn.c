@@ -27,7 +27,6 @@
 
 enum {
     TIDY_EVERY_MS = 1000,
-    PURGE_ATTEMPTS = 64, /* in one step */
     /* With less, no task is accepted: the rest is for outcomes. Ingress and the
      * sequencer stop earlier. */
     DISK_LOW_BYTES = 4 * 1024 * 1024,
@@ -115,21 +114,29 @@ void deliverer_frame(void *self, int kind, struct bytes frame)
 
 /* ---- housekeeping ---- */
 
+/* Attempts that are old enough, a step at a time. When the disk requires it before history.keep has passed, a
+ * step in each turn. */
 static void purge_history(struct deliverer *d)
 {
     struct links *links = d->daemon.links;
     uint64_t last = 0;
-    int64_t now = d->daemon.loop.now_ms;
+    int64_t now = d->daemon.loop.now_ms, mono = d->daemon.loop.mono_ms;
     int64_t before_ms = retention_history(&d->daemon.retention, d->daemon.db,
                                           d->daemon.settings, now);
-    int n = store_attempts_purge(&d->store, before_ms, now,
-                                 links_cursor(links, SEQUENCER), PURGE_ATTEMPTS,
-                                 &last);
+    int64_t max = before_ms == INT64_MAX
+                      ? TURN_MAX_COUNT
+                      : purge_pace_step(&d->purge_pace, mono,
+                                        (int64_t)links_next(links, SEQUENCER));
+    int n;
 
+    if (before_ms == INT64_MAX)
+        d->purge_pace.next_ms = 0;
+    n = store_attempts_purge(&d->store, before_ms, now,
+                             links_cursor(links, SEQUENCER), (int)max, &last);
     if (n > 0)
         links_floor(links, SEQUENCER, last + 1);
-    if (n == PURGE_ATTEMPTS)
-        d->tidy_ms = 0; /* there is more */
+    if (n == max) /* there is more */
+        d->tidy_ms = mono + purge_pace_wait_ms(&d->purge_pace, mono);
     else
         templates_purge(d,
                         retention_before(&d->daemon.retention, now,
@@ -151,6 +158,13 @@ static void tidy(struct deliverer *d)
                  LI("free_bytes", db_free_bytes(d->daemon.db)));
     d->low = low;
     purge_history(d);
+}
+
+static int tidy_wait_ms(const struct deliverer *d)
+{
+    int64_t ms = d->tidy_ms - d->daemon.loop.mono_ms;
+
+    return d->full || ms > TIDY_EVERY_MS ? TIDY_EVERY_MS : ms > 0 ? (int)ms : 0;
 }
 
 /* ---- SIGTERM ---- */
@@ -279,7 +293,7 @@ static int wait_ms(struct deliverer *d)
     ms = loop_sooner(ms, lease_wait_ms(d));
     ms = loop_sooner(ms, takes_wait_ms(d));
     ms = loop_sooner(ms, pull_wait_ms(d));
-    return loop_sooner(ms, TIDY_EVERY_MS);
+    return loop_sooner(ms, tidy_wait_ms(d));
 }
 
 void deliverer_after_commit(void *self)

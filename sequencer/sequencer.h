@@ -13,6 +13,7 @@
 #include "grant.h"
 #include "grants.h"
 #include "lookup.h"
+#include "purge_pace.h"
 #include "subscriptions.h"
 #include "ulid.h"
 #include "wire.h"
@@ -136,6 +137,7 @@ struct sequencer {
     bool crowded; /* deliveries wait because their endpoint's window is full */
     int64_t event_credit; /* events that may be taken meanwhile (turn.c) */
     bool purge_keys, purge_events, purge_order; /* there may be rows to purge */
+    struct purge_pace purge_pace;               /* of events */
     int64_t purged_ms; /* wall: the last time that `purged_to` was set to 0 */
     int64_t purged_to; /* retention has checked the events up to this one */
     /* mono: the last look for rows that dlqd has acknowledged */

@@ -32,7 +32,6 @@
 
 enum {
     LOOK_MS = 1000,
-    PURGE_PER_TURN = 64,
     ORDER_PER_TURN = 128,
     /* events taken in a turn beyond the deliveries that ended */
     EVENTS_MORE = 16,
@@ -117,15 +116,21 @@ static bool is_needed(void *self, int64_t event, int64_t subscriber,
 }
 
 /* Purge events that have ended. If the disk requires it before history.keep has passed, purge
- * them no more slowly than new ones are received. */
+ * them in each turn, no more slowly than new ones are received. */
 static bool purge_events(struct sequencer *q)
 {
     int64_t now = q->d.loop.now_ms;
     int64_t before_ms = retention_history(&q->d.retention, q->d.db,
                                           q->d.settings, now);
     bool early = before_ms == INT64_MAX;
-    int max = early ? TURN_MAX_COUNT : PURGE_PER_TURN;
+    int64_t max = early ? TURN_MAX_COUNT
+                        : purge_pace_step(&q->purge_pace, q->d.loop.mono_ms,
+                                          q->metrics[METRIC_TAKEN]);
 
+    if (!max)
+        return true;
+    if (early)
+        q->purge_pace.next_ms = 0;
     if (store_purge(q->store, now, before_ms, max, &q->purged_to, is_needed, q))
         return true;
     if (now - q->purged_ms > (early ? 10 * MINUTE_MS : HOUR_MS)) {
@@ -135,7 +140,8 @@ static bool purge_events(struct sequencer *q)
     return false;
 }
 
-static bool purge(struct sequencer *q)
+/* Returns how long until it has more to do; -1: nothing. */
+static int purge(struct sequencer *q)
 {
     int64_t cutoff = history_before(q);
 
@@ -149,7 +155,11 @@ static bool purge(struct sequencer *q)
                          ORDER_PER_TURN;
     if (q->purge_events)
         q->purge_events = purge_events(q);
-    return q->purge_keys || q->purge_events || q->purge_order;
+    if (q->purge_keys || q->purge_order)
+        return 0;
+    return q->purge_events
+               ? purge_pace_wait_ms(&q->purge_pace, q->d.loop.mono_ms)
+               : -1;
 }
 
 /* Note when the configuration last changed. A trace explains old events by the current
@@ -212,8 +222,10 @@ int sequencer_work(void *self)
     more_ms = q->was_undone ? -1 : dispatch_work(q);
     if (q->d.loop.mono_ms - q->looked_ms >= LOOK_MS)
         look(q);
-    if (dead_letters_work(q) || purge(q))
+    if (dead_letters_work(q))
         more_ms = 0;
+    else
+        wait_ms = loop_sooner(wait_ms, purge(q));
     if (outcomes_work(q))
         more_ms = 0;
     wait_ms = loop_sooner(

@@ -14,7 +14,7 @@ enum {
     LOOK_MS = 1000,
     MARK_PERCENT = 5,
     MARK_MAX_MIB = 256,
-    PURGE_COUNT = 64, /* per turn, or as many as came since the last */
+    PURGE_COUNT = 64, /* per turn when it is full, or as many as came */
     PURGE_ROOM_BYTES = 8 * 1024 *
                        1024, /* on the disk: what one step may write */
 };
@@ -109,7 +109,7 @@ static int64_t limit_bytes(const struct archive_space *r)
                                             : archive_space_share_bytes(r);
 }
 
-/* How much one step may delete: never less than what has come, else the archive would grow. */
+/* How much a turn may delete when the archive is full: never less than what has come. */
 static int64_t max_rows(const struct archive_space *r)
 {
     return r->brought > PURGE_COUNT ? r->brought : PURGE_COUNT;
@@ -160,37 +160,53 @@ static bool purge_flooder(struct archive_space *r, struct archive_store *store,
     return true;
 }
 
-/* Delete processed requests, the oldest first, because they are older than `keep` or the
- * archive exceeds its share. Deleting writes to the WAL first, so nothing is deleted when the
- * disk is nearly full. */
-static int64_t purge(struct archive_space *r, struct archive_store *store,
-                     struct links *links, int64_t before_ms, int64_t now_ms)
+/* Delete processed requests up to this one, the oldest first. One limited step. */
+static int64_t purge_upto(struct archive_space *r, struct archive_store *store,
+                          struct links *links, int64_t max_n, int64_t rows,
+                          int64_t bytes)
 {
-    bool full = r->used_bytes > limit_bytes(r);
-    int64_t handed_n = (int64_t)links_cursor(links, SEQUENCER),
-            max_n = handed_n;
-    int64_t first_n = r->first_n, upto, n = 0;
+    int64_t handed_n = (int64_t)links_cursor(links, SEQUENCER), upto;
 
+    if (max_n > handed_n)
+        max_n = handed_n;
     if (max_n > r->last_n)
         max_n = r->last_n;
-    r->purging = false;
-    if (full && purge_flooder(r, store, handed_n, &n))
-        return n;
-    if (!full) {
-        archive_ages(store, before_ms, now_ms, (int)max_rows(r), &r->ages);
-        if (max_n > r->ages.old_n)
-            max_n = r->ages.old_n;
-    }
-    if (first_n > max_n)
+    if (r->first_n > max_n)
         return 0;
-    upto = archive_purge(store, max_n, handed_n, (int)max_rows(r),
-                         max_bytes(r));
+    upto = archive_purge(store, max_n, handed_n, (int)rows, bytes);
     if (!upto)
         return 0;
     links_floor(links, SEQUENCER, (uint64_t)upto + 1);
     r->first_n = upto + 1;
     purged(r, store);
     return store->purged;
+}
+
+/* The archive exceeds its share. Deleting writes to the WAL first, so nothing is deleted when the
+ * disk is nearly full. */
+static int64_t purge_full(struct archive_space *r, struct archive_store *store,
+                          struct links *links)
+{
+    int64_t handed_n = (int64_t)links_cursor(links, SEQUENCER), n = 0;
+
+    r->purging = false;
+    if (purge_flooder(r, store, handed_n, &n))
+        return n;
+    return purge_upto(r, store, links, handed_n, max_rows(r), max_bytes(r));
+}
+
+/* Delete those that are older than `keep`. */
+static int64_t purge_old(struct archive_space *r, struct archive_store *store,
+                         struct links *links, int64_t before_ms, int64_t now_ms,
+                         int64_t mono_ms)
+{
+    int64_t rows = purge_pace_step(&r->pace, mono_ms, r->last_n);
+
+    if (!rows)
+        return 0;
+    r->purging = false;
+    archive_ages(store, before_ms, now_ms, (int)rows, &r->ages);
+    return purge_upto(r, store, links, r->ages.old_n, rows, TURN_MAX_BYTES);
 }
 
 static void log_when_it_changes(struct archive_space *r)
@@ -220,7 +236,7 @@ int64_t archive_space_work(struct archive_space *r, struct archive_store *store,
                            int64_t mono_ms, int *wait_ms)
 {
     int64_t gone = 0;
-    bool due = !r->looked_ms || mono_ms - r->looked_ms >= LOOK_MS;
+    bool full, due = !r->looked_ms || mono_ms - r->looked_ms >= LOOK_MS;
 
     r->max_bytes = s->ingress.archive_max_bytes;
     due |= archive_space_judge(r) != r->refusal; /* counted only: measure */
@@ -228,15 +244,20 @@ int64_t archive_space_work(struct archive_space *r, struct archive_store *store,
         look(r, store);
         r->looked_ms = mono_ms;
     }
-    if (due || r->purging || r->used_bytes > archive_space_share_bytes(r))
-        gone = purge(
+    full = r->used_bytes > limit_bytes(r);
+    if (full)
+        gone = purge_full(r, store, links);
+    else if (due || r->purging)
+        gone = purge_old(
             r, store, links,
             retention_before(retention, now_ms, s->ingress.archive_keep_ms),
-            now_ms);
+            now_ms, mono_ms);
     r->brought = r->brought_bytes = 0;
     if (gone || mono_ms - store->usage.written_ms >= LOOK_MS)
         archive_usage_write(&store->usage, mono_ms);
     log_when_it_changes(r);
-    *wait_ms = r->purging ? 0 : (int)(r->looked_ms + LOOK_MS - mono_ms);
+    *wait_ms = !r->purging ? (int)(r->looked_ms + LOOK_MS - mono_ms)
+               : full      ? 0
+                           : purge_pace_wait_ms(&r->pace, mono_ms);
     return gone;
 }
