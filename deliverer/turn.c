@@ -114,8 +114,8 @@ void deliverer_frame(void *self, int kind, struct bytes frame)
 
 /* ---- housekeeping ---- */
 
-/* Attempts that are old enough, a step at a time. When the disk requires it before history.keep has passed, a
- * step in each turn. */
+/* Delete attempts that are old enough, a step at a time. When the disk requires it before history.keep has
+ * passed, a step in each turn. */
 static void purge_history(struct deliverer *d)
 {
     struct links *links = d->daemon.links;
@@ -123,20 +123,19 @@ static void purge_history(struct deliverer *d)
     int64_t now = d->daemon.loop.now_ms, mono = d->daemon.loop.mono_ms;
     int64_t before_ms = retention_history(&d->daemon.retention, d->daemon.db,
                                           d->daemon.settings, now);
-    int64_t max = before_ms == INT64_MAX
-                      ? TURN_MAX_COUNT
-                      : purge_pace_step(&d->purge_pace, mono,
-                                        (int64_t)links_next(links, SEQUENCER));
-    int n;
+    bool early = before_ms == INT64_MAX;
+    int max = early ? TURN_MAX_COUNT
+                    : purge_pace_step(&d->purge_pace, mono,
+                                      (int64_t)links_next(links, SEQUENCER));
+    int n = store_attempts_purge(&d->store, before_ms, now,
+                                 links_cursor(links, SEQUENCER), max, &last);
 
-    if (before_ms == INT64_MAX)
-        d->purge_pace.next_ms = 0;
-    n = store_attempts_purge(&d->store, before_ms, now,
-                             links_cursor(links, SEQUENCER), (int)max, &last);
     if (n > 0)
         links_floor(links, SEQUENCER, last + 1);
-    if (n == max) /* there is more */
-        d->tidy_ms = mono + purge_pace_wait_ms(&d->purge_pace, mono);
+    purge_pace_stepped(&d->purge_pace, n == max);
+    if (n == max)
+        d->tidy_ms = early ? 0
+                           : mono + purge_pace_wait_ms(&d->purge_pace, mono);
     else
         templates_purge(d,
                         retention_before(&d->daemon.retention, now,
@@ -164,7 +163,7 @@ static int tidy_wait_ms(const struct deliverer *d)
 {
     int64_t ms = d->tidy_ms - d->daemon.loop.mono_ms;
 
-    return d->full || ms > TIDY_EVERY_MS ? TIDY_EVERY_MS : ms > 0 ? (int)ms : 0;
+    return ms > 0 ? (int)ms : 0;
 }
 
 /* ---- SIGTERM ---- */
@@ -324,6 +323,7 @@ void deliverer_undo(void *self)
     struct deliverer *d = self;
 
     d->full = true;
+    d->tidy_ms = d->daemon.loop.mono_ms + TIDY_EVERY_MS; /* outcomes first */
     outcome_undo(d);
     templates_undo(d);
     quarantine_undo(d);

@@ -123,15 +123,17 @@ static bool purge_events(struct sequencer *q)
     int64_t before_ms = retention_history(&q->d.retention, q->d.db,
                                           q->d.settings, now);
     bool early = before_ms == INT64_MAX;
-    int64_t max = early ? TURN_MAX_COUNT
-                        : purge_pace_step(&q->purge_pace, q->d.loop.mono_ms,
-                                          q->metrics[METRIC_TAKEN]);
+    int max = early ? TURN_MAX_COUNT
+                    : purge_pace_step(&q->purge_pace, q->d.loop.mono_ms,
+                                      q->next_event);
+    bool left;
 
     if (!max)
         return true;
-    if (early)
-        q->purge_pace.next_ms = 0;
-    if (store_purge(q->store, now, before_ms, max, &q->purged_to, is_needed, q))
+    left = store_purge(q->store, now, before_ms, max, &q->purged_to, is_needed,
+                       q);
+    purge_pace_stepped(&q->purge_pace, left);
+    if (left)
         return true;
     if (now - q->purged_ms > (early ? 10 * MINUTE_MS : HOUR_MS)) {
         q->purged_to = 0; /* check those again that had not ended */
@@ -320,6 +322,7 @@ void sequencer_undo(void *self)
     search_filters_undo(q->search_filters);
     q->config_since_ms = store_meta(q->store, "config_since_ms");
     read_next_event(q);
+    q->purged_to = 0; /* what this turn had deleted is there again */
     q->series = (uint64_t)store_meta(q->store, "series");
     q->series_begun = false;
     q->reopenings = true;

@@ -88,6 +88,8 @@ void archive_space_took(struct archive_space *r, int64_t n, int64_t bytes)
     r->last_n = n;
     r->brought++;
     r->brought_bytes += bytes;
+    r->added++;
+    r->added_bytes += bytes;
     r->used_bytes += bytes;
     r->free_bytes -= 2 * bytes; /* in the write-ahead log, then in the file */
 }
@@ -102,7 +104,8 @@ void archive_space_undo(struct archive_space *r, struct archive_store *store)
     r->ages = (struct ages){0};
 }
 
-/* How much the archive may hold before processed requests are deleted for new ones. */
+/* How much the archive may hold before processed requests are deleted for new ones. Deleting writes to
+ * the write-ahead log first, so on the very last space nothing is deleted for the share. */
 static int64_t limit_bytes(const struct archive_space *r)
 {
     return r->disk_bytes < PURGE_ROOM_BYTES ? r->max_bytes
@@ -162,7 +165,7 @@ static bool purge_flooder(struct archive_space *r, struct archive_store *store,
 
 /* Delete processed requests up to this one, the oldest first. One limited step. */
 static int64_t purge_upto(struct archive_space *r, struct archive_store *store,
-                          struct links *links, int64_t max_n, int64_t rows,
+                          struct links *links, int64_t max_n, int rows,
                           int64_t bytes)
 {
     int64_t handed_n = (int64_t)links_cursor(links, SEQUENCER), upto;
@@ -173,7 +176,7 @@ static int64_t purge_upto(struct archive_space *r, struct archive_store *store,
         max_n = r->last_n;
     if (r->first_n > max_n)
         return 0;
-    upto = archive_purge(store, max_n, handed_n, (int)rows, bytes);
+    upto = archive_purge(store, max_n, handed_n, rows, bytes);
     if (!upto)
         return 0;
     links_floor(links, SEQUENCER, (uint64_t)upto + 1);
@@ -182,8 +185,7 @@ static int64_t purge_upto(struct archive_space *r, struct archive_store *store,
     return store->purged;
 }
 
-/* The archive exceeds its share. Deleting writes to the WAL first, so nothing is deleted when the
- * disk is nearly full. */
+/* The archive exceeds its limit. */
 static int64_t purge_full(struct archive_space *r, struct archive_store *store,
                           struct links *links)
 {
@@ -192,7 +194,8 @@ static int64_t purge_full(struct archive_space *r, struct archive_store *store,
     r->purging = false;
     if (purge_flooder(r, store, handed_n, &n))
         return n;
-    return purge_upto(r, store, links, handed_n, max_rows(r), max_bytes(r));
+    return purge_upto(r, store, links, handed_n, (int)max_rows(r),
+                      max_bytes(r));
 }
 
 /* Delete those that are older than `keep`. */
@@ -200,13 +203,18 @@ static int64_t purge_old(struct archive_space *r, struct archive_store *store,
                          struct links *links, int64_t before_ms, int64_t now_ms,
                          int64_t mono_ms)
 {
-    int64_t rows = purge_pace_step(&r->pace, mono_ms, r->last_n);
+    int rows = purge_pace_step(&r->pace, mono_ms, r->added);
+    int64_t gone;
 
     if (!rows)
         return 0;
     r->purging = false;
-    archive_ages(store, before_ms, now_ms, (int)rows, &r->ages);
-    return purge_upto(r, store, links, r->ages.old_n, rows, TURN_MAX_BYTES);
+    archive_ages(store, before_ms, now_ms, rows, &r->ages);
+    gone = purge_upto(r, store, links, r->ages.old_n, rows,
+                      TURN_MAX_BYTES + r->added_bytes);
+    r->added_bytes = 0;
+    purge_pace_stepped(&r->pace, r->purging);
+    return gone;
 }
 
 static void log_when_it_changes(struct archive_space *r)

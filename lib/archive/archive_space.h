@@ -37,14 +37,16 @@ struct archive_space {
     int64_t used_bytes; /* of the archive, counted up between measurements */
     int64_t max_bytes;  /* archive.max_size */
     int64_t first_n, last_n;        /* rows held; first > last: none */
-    int64_t brought, brought_bytes; /* inserted in this turn */
+    int64_t brought, brought_bytes; /* inserted since the last turn's work */
     struct purge_pace pace;         /* of deletions because of `keep` */
+    int64_t added;                  /* rows, since the start */
+    int64_t added_bytes;            /* since the last of these deletions */
     struct ages ages;               /* which rows are older than `keep` */
     /* The source that has more than half of the archive, and the row up to which its processed
      * requests are deleted. */
     char flooder[NAME_MAX_BYTES + 1];
     int64_t flooder_at_n;
-    bool purging; /* the last step deleted something: there may be more */
+    bool purging; /* the last step did something: there may be more */
 };
 
 /* Below this mark events are refused: 5 % of the file system, at most 256 MiB. */

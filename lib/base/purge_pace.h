@@ -1,8 +1,9 @@
 /* purge_pace: how many old rows may be deleted now, so that deletions do not delay what someone waits for. Pure.
  *
  * A deletion shares a commit with the work of its turn. So a step is small, and the next one comes
- * PURGE_PACE_MS later at the earliest: 4,000 rows a second, and as many more as are added meanwhile, so
- * that tables do not grow however many rows arrive. */
+ * PURGE_PACE_MS later at the earliest: at most 4,000 rows a second, fewer when turns take longer. While old rows
+ * are left, each step also deletes as many as were added since the one before, so a table does not grow, however
+ * many rows arrive and however long turns are. */
 #ifndef BASE_PURGE_PACE_H
 #define BASE_PURGE_PACE_H
 
@@ -11,18 +12,23 @@
 enum {
     PURGE_PACE_ROWS = 32, /* in a step, beyond those that were added */
     PURGE_PACE_MS = 8,
+    /* In a step; what is above that is carried to the next ones. */
+    PURGE_PACE_MAX = 1024,
 };
 
-/* All 0 at first: the first step may be made at once. */
+/* All 0 at first. */
 struct purge_pace {
     int64_t next_ms; /* mono: the earliest next step */
-    int64_t step_ms; /* mono: the last one; 0: none yet */
-    int64_t added;   /* rows added until then */
+    int64_t counted; /* of the added rows: those that steps had in view */
+    bool left;       /* the last step left old rows */
 };
 
-/* How many rows may be deleted in a step now; 0: none yet. If not 0, this is the step. `added`: rows
- * that the process has added to the table since any moment; a number that goes back counts as none. */
-int64_t purge_pace_step(struct purge_pace *p, int64_t mono_ms, int64_t added);
+/* Takes a step: how many rows may be deleted now; 0: none yet. `added`: how many rows have been added to the
+ * table since any moment; if it goes back, nothing was added. */
+int purge_pace_step(struct purge_pace *p, int64_t mono_ms, int64_t added);
+/* Call it after each step. `left`: it may have left old rows, so the rows that arrive until the next step
+ * count. Else the next step is as small as the first one, however many arrive until then. */
+void purge_pace_stepped(struct purge_pace *p, bool left);
 /* How long until the next step may be made. */
 int purge_pace_wait_ms(const struct purge_pace *p, int64_t mono_ms);
 

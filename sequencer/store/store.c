@@ -53,7 +53,6 @@ struct store {
 };
 
 enum { FIGURES_MAX = 100000 };
-enum { PURGE_MAX = 1024 }; /* in a step */
 enum { ROUTED_MAX_BYTES = 16 * ENDPOINTS_MAX, CLOCK_ALL_BYTES = 1024 * 1024 };
 
 /* Shorter headers take less space than a row of `heads`. */
@@ -1115,22 +1114,22 @@ bool store_reopening_pending(struct store *s, int64_t event)
 
 /* ---- retention ---- */
 
-bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms,
-                 int64_t max, int64_t *at, store_needed_fn *needed, void *arg)
+bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int max,
+                 int64_t *at, store_needed_fn *needed, void *arg)
 {
     /* Only events with a subscriber have rows in the tables of the first two. */
     stmt *const purges[] = {
         s->purge_decisions,  s->purge_replay,      s->purge_deliveries,
         s->purge_attempts,   s->purge_part,        s->purge_digest,
         s->purge_transition, s->purge_operational, s->purge_event};
-    int64_t gone[PURGE_MAX];
-    bool subscribed[PURGE_MAX];
+    int64_t gone[PURGE_PACE_MAX];
+    bool subscribed[PURGE_PACE_MAX];
     int looked = 0, n = 0;
     int64_t purged_ms = store_meta(s, PURGED_META), before = purged_ms;
     bool young = false;
 
-    if (max > PURGE_MAX)
-        max = PURGE_MAX;
+    if (max > PURGE_PACE_MAX)
+        max = PURGE_PACE_MAX;
     bind_i64(s->purge_look, 1, *at);
     bind_i64(s->purge_look, 2, max);
     for (; !young && db_step(s->db, s->purge_look); looked++) {

@@ -258,12 +258,12 @@ bool store_reopening_pending(struct store *s, int64_t event);
 
 /* Delete events that were taken in before `before_ms` and have ended: they are not buffered, and
  * no delivery of them is open, out, to be reopened, halting a lane, or on its way to dlqd.
- * Events with a subscriber stay while `needed` says so. Looks at `max` rows above *at, and
+ * Events with a subscriber stay while `needed` says so. Looks at `max` rows (at most PURGE_PACE_MAX) above *at, and
  * moves *at. false: there are no more. */
 typedef bool store_needed_fn(void *arg, int64_t event, int64_t subscriber,
                              int64_t taken_ms);
-bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms,
-                 int64_t max, int64_t *at, store_needed_fn *needed, void *arg);
+bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int max,
+                 int64_t *at, store_needed_fn *needed, void *arg);
 /* When the youngest deleted event was taken in, wall clock; 0: none was deleted. Of earlier events,
  * nothing says whether they were here. */
 int64_t store_purged_ms(struct store *s);

@@ -21,45 +21,72 @@ static void a_step_is_small_and_the_next_one_waits(void **state)
     assert_int_equal(purge_pace_wait_ms(&p, 9000), 0);
 }
 
-/* However many are added, and however long turns are, what is old gets less. */
+/* However many are added at a time, and however long turns are, what is old gets less. */
 static void more_is_deleted_than_is_added(void **state)
 {
     (void)state;
-    for (int turn_ms = 1; turn_ms <= 200; turn_ms += 7)
+    for (int turn_ms = 1; turn_ms <= 2000; turn_ms += turn_ms < 20 ? 1 : 133)
         for (int64_t each_ms = 0; each_ms <= 20; each_ms++) {
             struct purge_pace p = {0};
-            int64_t added = 0, deleted = 0;
+            int64_t added = 1000000, deleted = 0, first = added;
 
-            purge_pace_step(&p, 1, added);
-            for (int64_t ms = 1; ms < 10000; ms += turn_ms) {
+            for (int64_t ms = 5000; ms < 100000; ms += turn_ms) {
                 added += each_ms * turn_ms;
-                deleted += purge_pace_step(&p, ms + turn_ms, added);
+                deleted += purge_pace_step(&p, ms, added);
+                purge_pace_stepped(&p, true);
             }
-            assert_true(deleted > added - 2 * each_ms * turn_ms -
-                                      2 * each_ms * PURGE_PACE_MS);
+            if (each_ms * turn_ms <= PURGE_PACE_MAX - PURGE_PACE_ROWS)
+                assert_true(deleted >
+                            added - first -
+                                2 * each_ms * (turn_ms + PURGE_PACE_MS));
         }
 }
 
-/* One look each second: what was added since the last one is not deleted at once. */
-static void a_step_after_a_pause_is_as_small_as_the_others(void **state)
+/* A request may bring ten thousand rows. */
+static void what_a_step_cannot_delete_is_carried_to_the_next_ones(void **state)
 {
     struct purge_pace p = {0};
+    int64_t deleted;
+    int64_t ms = 1000;
 
     (void)state;
-    purge_pace_step(&p, 1000, 1000);
-    assert_int_equal(purge_pace_step(&p, 2000, 2000),
-                     PURGE_PACE_ROWS + PURGE_PACE_MS);
+    purge_pace_step(&p, ms, 5);
+    purge_pace_stepped(&p, true);
+    ms += PURGE_PACE_MS;
+    deleted = purge_pace_step(&p, ms, 10005);
+    assert_int_equal(deleted, PURGE_PACE_MAX);
+    for (int i = 0; i < 12; i++) {
+        purge_pace_stepped(&p, true);
+        ms += 1000;
+        deleted += purge_pace_step(&p, ms, 10005);
+    }
+    assert_int_equal(deleted, 10000 + 13 * PURGE_PACE_ROWS);
 }
 
-/* At a start the first step sees all that was ever added; a rolled back turn takes numbers back. */
-static void a_jump_of_the_number_is_not_a_large_step(void **state)
+/* There is one look each second: what was added since the last one is not deleted at once. */
+static void a_step_after_one_that_left_nothing_is_small(void **state)
 {
     struct purge_pace p = {0};
 
     (void)state;
-    assert_int_equal(purge_pace_step(&p, 60000, 100 * 1000 * 1000),
-                     PURGE_PACE_ROWS);
-    assert_int_equal(purge_pace_step(&p, 60008, 5), PURGE_PACE_ROWS);
+    assert_int_equal(purge_pace_step(&p, 1000, 7000), PURGE_PACE_ROWS);
+    purge_pace_stepped(&p, false);
+    assert_int_equal(purge_pace_step(&p, 2000, 27000), PURGE_PACE_ROWS);
+    purge_pace_stepped(&p, true);
+    assert_int_equal(purge_pace_step(&p, 2010, 27100), PURGE_PACE_ROWS + 100);
+}
+
+/* A rolled back turn takes numbers back. */
+static void a_number_that_goes_back_counts_as_none(void **state)
+{
+    struct purge_pace p = {0};
+
+    (void)state;
+    purge_pace_step(&p, 1000, 7000);
+    purge_pace_stepped(&p, true);
+    assert_int_equal(purge_pace_step(&p, 1008, 5), PURGE_PACE_ROWS);
+    purge_pace_stepped(&p, true);
+    assert_int_equal(purge_pace_step(&p, 1016, 7), PURGE_PACE_ROWS + 2);
 }
 
 int main(void)
@@ -67,8 +94,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_is_small_and_the_next_one_waits),
         cmocka_unit_test(more_is_deleted_than_is_added),
-        cmocka_unit_test(a_step_after_a_pause_is_as_small_as_the_others),
-        cmocka_unit_test(a_jump_of_the_number_is_not_a_large_step),
+        cmocka_unit_test(what_a_step_cannot_delete_is_carried_to_the_next_ones),
+        cmocka_unit_test(a_step_after_one_that_left_nothing_is_small),
+        cmocka_unit_test(a_number_that_goes_back_counts_as_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
