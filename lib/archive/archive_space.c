@@ -204,14 +204,13 @@ static int64_t purge_old(struct archive_space *r, struct archive_store *store,
                          int64_t mono_ms)
 {
     int rows = purge_pace_step(&r->pace, mono_ms, r->added);
-    int64_t gone;
+    int64_t bytes = TURN_MAX_BYTES + (r->pace.left ? r->added_bytes : 0), gone;
 
     if (!rows)
         return 0;
     r->purging = false;
     archive_ages(store, before_ms, now_ms, rows, &r->ages);
-    gone = purge_upto(r, store, links, r->ages.old_n, rows,
-                      TURN_MAX_BYTES + r->added_bytes);
+    gone = purge_upto(r, store, links, r->ages.old_n, rows, bytes);
     r->added_bytes = 0;
     purge_pace_stepped(&r->pace, r->purging);
     return gone;
