@@ -2,8 +2,8 @@
  *
  * A deletion shares a commit with the work of its turn. So a step is small, and the next one comes
  * PURGE_PACE_MS later at the earliest: at most 4,000 rows a second, fewer when turns take longer. While old rows
- * are left, each step also deletes as many as were added since the one before, so a table does not grow, however
- * many rows arrive and however long turns are. */
+ * are left, each step also deletes as many as were added since the one before. So a table does not grow, however
+ * long turns are, unless turn after turn adds more than a step may delete. */
 #ifndef BASE_PURGE_PACE_H
 #define BASE_PURGE_PACE_H
 

@@ -21,7 +21,7 @@ static void a_step_is_small_and_the_next_one_waits(void **state)
     assert_int_equal(purge_pace_wait_ms(&p, 9000), 0);
 }
 
-/* However many are added at a time, and however long turns are, what is old gets less. */
+/* However long turns are, what is old gets less, unless each turn adds more than a step may delete. */
 static void more_is_deleted_than_is_added(void **state)
 {
     (void)state;
