@@ -19,7 +19,7 @@ enum {
     /* Each takes 32 bytes, and twice that many may wait (2 MiB). With 524,288 keys of a
      * generation, five or more share a page. */
     RECENT_KEYS = 1 << 15,
-    RECENT_MOVED_MIN = 256, /* in a turn; more if more were added */
+    RECENT_MOVED_MIN = 64, /* in a turn; more if more were added */
 };
 
 struct recent_keys;
