@@ -9,7 +9,6 @@
 #include "http.h"
 #include "intake_rate.h"
 #include "last_events.h"
-#include "processor.h"
 #include "rejects.h"
 #include "request_intake.h"
 
@@ -22,9 +21,8 @@ struct ingress {
     struct http_bounds bounds;
     struct intake intake;
     struct intake_rate intake_rate;
-    struct processor processor; /* of the loop's thread */
-    int http_watch;             /* index of http's socket in the loop */
-    int64_t rate_said_ms;       /* mono: last log line about it; 0: none */
+    int http_watch;       /* index of http's socket in the loop */
+    int64_t rate_said_ms; /* mono: last log line about it; 0: none */
     struct admission admission;
     struct rejects rejects;
     struct last_events last_events;

@@ -21,8 +21,9 @@ const struct db_schema ingress_schema = {.create = ingress_store_sql,
                                          .table = "archive"};
 
 enum {
-    STALL_MS = 5000,         /* a commit that takes longer: providers give up */
-    AWAY_MS = 2000,          /* a peer that was silent for so long is away */
+    STALL_MS = 5000, /* a commit that takes longer: providers give up */
+    AWAY_MS = 2000,  /* a peer that was silent for so long is away */
+    TURN_WAIT_US = 2000,
     COPY_BYTES = 512 * 1024, /* per step; rows are only appended to the WAL */
 };
 
@@ -164,6 +165,12 @@ static int turn_http(struct ingress *g)
                                g->daemon.loop.mono_ms);
 }
 
+/* Many clients wait for the responses of this turn and send nothing before. A wait would make them slower. */
+static bool are_many_waiting(const struct ingress *g)
+{
+    return 3 * g->intake.stored_count > g->counts[COUNT_CONNECTIONS];
+}
+
 int ingress_work(void *self)
 {
     struct ingress *g = self;
@@ -197,8 +204,7 @@ int ingress_work(void *self)
     look_at_intake_rate(g);
     /* Reading on during a commit needs a thread for it, and an idle processor. If there is none, larger
      * groups and no thread cost less, and what they leave is for deliveries. */
-    g->intake.whole = g->intake_rate.on ||
-                      processor_look(&g->processor, loop->mono_ms);
+    g->intake.whole = g->intake_rate.on || loop->pace.processor.contended;
     group = intake_has_group(&g->intake);
     if (!group)
         http_ms = turn_http(g);
@@ -206,6 +212,8 @@ int ingress_work(void *self)
     intake_rate_stored(&g->intake_rate, mono_us(), g->intake.stored_count,
                        g->counts[COUNT_CONNECTIONS]);
     loop->read_on = intake_stored_group(&g->intake) && !g->intake.whole;
+    if (g->intake.stored_count && !are_many_waiting(g))
+        loop->may_wait_us = TURN_WAIT_US;
     if (group && !loop->read_on) /* the disk was full */
         http_ms = turn_http(g);
     rejects_ms = loop_sooner(rejects_work(&g->rejects, g, loop->stopping),
@@ -228,6 +236,8 @@ void ingress_after_commit(void *self)
     intake_flush(g);
     watermark_flush(&g->archive);
     event_types_flush(g->event_types);
+    if (loop_will_wait(&g->daemon.loop))
+        turn_http(g); /* its responses do not wait */
 }
 
 /* During a commit, in another thread or not: read and judge requests for the next turn. Touches

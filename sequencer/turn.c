@@ -32,6 +32,7 @@
 
 enum {
     LOOK_MS = 1000,
+    TURN_WAIT_US = 4000,
     ORDER_PER_TURN = 128,
     /* events taken in a turn beyond the deliveries that ended */
     EVENTS_MORE = 16,
@@ -242,7 +243,11 @@ int sequencer_work(void *self)
     }
     if (q->workspaces.names.used > WORKSPACES_CACHED)
         workspaces_clear(&q->workspaces);
-    return more_ms == 0 || order_ms == 0 ? 0 : wait_ms;
+    if (more_ms == 0 || order_ms == 0)
+        return 0;
+    if (!q->crowded && db_dirty(q->d.db))
+        q->d.loop.may_wait_us = TURN_WAIT_US;
+    return wait_ms;
 }
 
 void sequencer_after_commit(void *self)

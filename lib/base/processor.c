@@ -11,11 +11,14 @@ enum {
     OFF_PART = 6,
 };
 
-void processor_judge(struct processor *p, int64_t ran_ns, int64_t waited_ns)
+void processor_judge(struct processor *p, int64_t ran_ns, int64_t waited_ns,
+                     int64_t passed_ms)
 {
     int64_t ran = ran_ns - p->ran_ns, waited = waited_ns - p->waited_ns;
 
     p->contended = waited * (p->contended ? OFF_PART : ON_PART) > ran;
+    p->waited_percent = passed_ms > 0 ? (int)(waited / (10 * 1000 * passed_ms))
+                                      : 0;
     p->ran_ns = ran_ns;
     p->waited_ns = waited_ns;
 }
@@ -39,12 +42,12 @@ static bool ask(int64_t *ran_ns, int64_t *waited_ns)
 
 bool processor_look(struct processor *p, int64_t mono_ms)
 {
-    int64_t ran_ns, waited_ns;
+    int64_t ran_ns, waited_ns, passed_ms = mono_ms - p->looked_ms;
 
-    if (p->looked_ms && mono_ms - p->looked_ms < LOOK_MS)
+    if (p->looked_ms && passed_ms < LOOK_MS)
         return p->contended;
     p->looked_ms = mono_ms;
     if (ask(&ran_ns, &waited_ns))
-        processor_judge(p, ran_ns, waited_ns);
+        processor_judge(p, ran_ns, waited_ns, passed_ms);
     return p->contended;
 }

@@ -327,6 +327,7 @@ static int work(struct loop *l)
     }
     db_begin(l->db);
     l->read_on = false;
+    l->may_wait_us = 0;
     l->wait_ms = l->work(l->self);
     l->undone = commit(l) != GR_OK;
     if (!l->undone) { /* from here on the turn is durable */
@@ -348,6 +349,25 @@ static int64_t past(int64_t took_ms, int64_t asked_ms)
 {
     return asked_ms >= 0 && took_ms > asked_ms + STILL_MS ? took_ms - asked_ms
                                                           : 0;
+}
+
+bool loop_will_wait(const struct loop *l)
+{
+    return l->may_wait_us && l->pace.steps && !l->undone && !l->stopping &&
+           !l->done;
+}
+
+/* Peers go on meanwhile, and what they send is for the next turn. */
+static void wait_for_processor(struct loop *l)
+{
+    int64_t us;
+
+    turn_pace_look(&l->pace, l->mono_ms);
+    if (!loop_will_wait(l))
+        return;
+    us = turn_pace_wait_us(&l->pace, l->turn_us, l->may_wait_us, mono_us());
+    if (us)
+        usleep((useconds_t)us);
 }
 
 int loop_sooner(int a, int b)
@@ -377,6 +397,7 @@ void loop_run(struct loop *l)
         wait_ms = work(l);
         if (l->replicator)
             replicator_in_turn(l->replicator, false);
+        wait_for_processor(l);
         slept_ms = mono_ms();
         still_ms += past(slept_ms - l->mono_ms, 0);
         if (l->mono_ms - followed_ms >= SECOND_MS) {

@@ -13,6 +13,7 @@
 #include "db.h"
 #include "ipc.h"
 #include "rc.h"
+#include "turn_pace.h"
 #include <zmq.h>
 
 enum {
@@ -77,6 +78,9 @@ struct loop {
     bool done;    /* leave the loop after this turn */
     bool read_on; /* commit this turn in a thread, and call `meanwhile` */
     int read_on_fd;
+    /* work() sets it if nobody waits for the next turn: while the thread has to wait for a processor, that turn may
+     * begin up to so many µs after this one (turn_pace.h). */
+    int64_t may_wait_us;
     int wait_ms; /* after_commit() may shorten or replace what work() returned */
 
     /* loop_watch_…() fills these. */
@@ -88,6 +92,7 @@ struct loop {
     } watch[LOOP_WATCH_MAX];
     int watch_count;
     int signal_fd;
+    struct turn_pace pace;     /* loop.c's */
     struct fallback *fallback; /* loop.c's */
     int64_t
         read_ms; /* loop.c's: mono, when a request last waited for a sync; 0: never */
@@ -105,6 +110,8 @@ int loop_watch_fd(struct loop *loop, int fd);
 bool loop_ready(const struct loop *loop, int watch);
 /* Whether the turn has used its 5 ms; the rest is for the next turn. */
 bool loop_spent(const struct loop *loop);
+/* Whether the loop will wait for a processor after this turn. */
+bool loop_will_wait(const struct loop *loop);
 /* The shorter one of two waits in ms; a negative one has no end. */
 int loop_sooner(int a, int b);
 /* Runs turns until `done` is set. */

@@ -337,6 +337,57 @@ static void the_loop_sleeps_as_asked_and_notices_stalls(void **state)
     assert_in_range(mono_ms() - began, 150 + 2 * 40 - 5, 5000);
 }
 
+/* ---- while processors are contended ---- */
+
+enum { MAY_WAIT_US = 50 * 1000 };
+
+static int64_t began_us[8];
+
+/* A look is not due within the test, so the steps are the test's. */
+static int work_paced(void *self)
+{
+    (void)self;
+    t.loop.pace.steps = t.turns == 2 ? 0 : TURN_PACE_STEPS;
+    t.loop.pace.processor.looked_ms = t.loop.pace.judged_ms = mono_ms();
+    t.loop.may_wait_us = t.turns == 1 ? 0 : MAY_WAIT_US;
+    assert_int_equal(loop_will_wait(&t.loop), t.turns == 0 || t.turns > 2);
+    began_us[t.turns] = t.loop.turn_us;
+    insert(10);
+    t.loop.done = ++t.turns == 5;
+    return 0;
+}
+
+static void
+a_turn_waits_only_if_it_may_and_processors_are_contended(void **state)
+{
+    (void)state;
+    t.loop.work = work_paced;
+    t.loop.after_commit = send_nothing;
+    loop_run(&t.loop);
+    assert_true(began_us[1] - began_us[0] >= MAY_WAIT_US);
+    assert_true(began_us[4] - began_us[3] >= MAY_WAIT_US);
+}
+
+static int work_paced_and_stopping(void *self)
+{
+    (void)self;
+    t.loop.pace.steps = TURN_PACE_STEPS;
+    t.loop.stopping = true;
+    t.loop.may_wait_us = INT64_MAX / TURN_PACE_STEPS;
+    assert_false(loop_will_wait(&t.loop));
+    t.loop.done = ++t.turns == 3;
+    return 0;
+}
+
+static void a_stop_does_not_wait_for_a_processor(void **state)
+{
+    (void)state;
+    t.loop.work = work_paced_and_stopping;
+    t.loop.after_commit = send_nothing;
+    loop_run(&t.loop); /* else it would take thousands of years */
+    assert_int_equal(t.turns, 3);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -350,6 +401,8 @@ int main(void)
         T(files_may_be_as_many_as_the_hard_limit),
         T(a_descriptor_wakes_it),
         T(the_loop_sleeps_as_asked_and_notices_stalls),
+        T(a_turn_waits_only_if_it_may_and_processors_are_contended),
+        T(a_stop_does_not_wait_for_a_processor),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,9 +19,9 @@ static void a_third_of_its_time_is_contended(void **state)
     struct processor p = {0};
 
     (void)state;
-    processor_judge(&p, 300 * MS, 90 * MS);
+    processor_judge(&p, 300 * MS, 90 * MS, 1000);
     assert_false(p.contended);
-    processor_judge(&p, 600 * MS, 200 * MS);
+    processor_judge(&p, 600 * MS, 200 * MS, 1000);
     assert_true(p.contended);
 }
 
@@ -30,11 +30,11 @@ static void it_stays_contended_down_to_a_sixth(void **state)
     struct processor p = {0};
 
     (void)state;
-    processor_judge(&p, 300 * MS, 300 * MS);
+    processor_judge(&p, 300 * MS, 300 * MS, 1000);
     assert_true(p.contended);
-    processor_judge(&p, 600 * MS, 360 * MS);
+    processor_judge(&p, 600 * MS, 360 * MS, 1000);
     assert_true(p.contended);
-    processor_judge(&p, 900 * MS, 400 * MS);
+    processor_judge(&p, 900 * MS, 400 * MS, 1000);
     assert_false(p.contended);
 }
 
@@ -43,9 +43,24 @@ static void a_thread_that_sleeps_is_not_contended(void **state)
     struct processor p = {0};
 
     (void)state;
-    processor_judge(&p, 300 * MS, 300 * MS);
-    processor_judge(&p, 300 * MS, 300 * MS);
+    processor_judge(&p, 300 * MS, 300 * MS, 1000);
+    processor_judge(&p, 300 * MS, 300 * MS, 1000);
     assert_false(p.contended);
+}
+
+static void it_tells_the_part_of_the_time_that_was_waited(void **state)
+{
+    struct processor p = {0};
+
+    (void)state;
+    processor_judge(&p, 300 * MS, 200 * MS, 1000);
+    assert_int_equal(p.waited_percent, 20);
+    processor_judge(&p, 600 * MS, 500 * MS, 2000);
+    assert_int_equal(p.waited_percent, 15);
+    processor_judge(&p, 600 * MS, 500 * MS, 100);
+    assert_int_equal(p.waited_percent, 0);
+    processor_judge(&p, 700 * MS, 500 * MS, 0);
+    assert_int_equal(p.waited_percent, 0);
 }
 
 static atomic_bool done;
@@ -87,6 +102,7 @@ int main(void)
         cmocka_unit_test(a_third_of_its_time_is_contended),
         cmocka_unit_test(it_stays_contended_down_to_a_sixth),
         cmocka_unit_test(a_thread_that_sleeps_is_not_contended),
+        cmocka_unit_test(it_tells_the_part_of_the_time_that_was_waited),
         cmocka_unit_test(the_kernel_says_it),
     };
 
