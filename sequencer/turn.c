@@ -245,7 +245,8 @@ int sequencer_work(void *self)
         workspaces_clear(&q->workspaces);
     if (more_ms == 0 || order_ms == 0)
         return 0;
-    if (!q->crowded && db_dirty(q->d.db))
+    /* Nothing waits for a result, or the deliveries after it would be late. */
+    if (!q->crowded && !q->in_lanes && db_dirty(q->d.db))
         q->d.loop.may_wait_us = TURN_WAIT_US;
     return wait_ms;
 }

@@ -251,10 +251,12 @@ int dispatch_work(struct sequencer *q)
             left -= serve(q, e, share < left ? share : left);
     }
     busy = 0;
-    q->crowded = false;
+    q->crowded = q->in_lanes = false;
     for (size_t i = 0; i < count; i++) {
         const struct endpoint *e = endpoint_listed(q, ENDPOINTS_AWAKE, i);
 
+        q->in_lanes |= e->in_window && e->settings && !is_pulled(e) &&
+                       e->settings->ordered != LANES_NONE;
         /* Deliveries wait because its window is full. A pull endpoint without a consumer is no
          * reason to accept fewer events. */
         q->crowded |= e->waiting && e->grant && e->settings && !is_pulled(e) &&
