@@ -42,12 +42,17 @@ static bool ask(int64_t *ran_ns, int64_t *waited_ns)
 
 bool processor_look(struct processor *p, int64_t mono_ms)
 {
-    int64_t ran_ns, waited_ns, passed_ms = mono_ms - p->looked_ms;
+    int64_t ran_ns, waited_ns;
 
-    if (p->looked_ms && passed_ms < LOOK_MS)
+    if (p->looked_ms && mono_ms - p->looked_ms < LOOK_MS)
         return p->contended;
     p->looked_ms = mono_ms;
-    if (ask(&ran_ns, &waited_ns))
-        processor_judge(p, ran_ns, waited_ns, passed_ms);
+    if (ask(&ran_ns, &waited_ns)) {
+        processor_judge(p, ran_ns, waited_ns, mono_ms - p->told_ms);
+        p->told_ms = mono_ms;
+    } else {
+        p->contended = false;
+        p->waited_percent = 0;
+    }
     return p->contended;
 }

@@ -8,12 +8,13 @@
 struct processor {
     int64_t ran_ns, waited_ns; /* at the last look, since the thread began */
     int64_t looked_ms;         /* mono; 0: not yet */
-    int waited_percent; /* of the time between the last two looks, in which it wanted to run */
+    int64_t told_ms;    /* mono: the last look at which the kernel said it */
+    int waited_percent; /* for so much of the time between the last two looks it wanted to run and could not */
     bool contended;
 };
 
 /* The part of processor_look() that decides: what the kernel says about a thread, in ns since it began, and the time since
- * the last look. */
+ * the last such look. */
 void processor_judge(struct processor *p, int64_t ran_ns, int64_t waited_ns,
                      int64_t passed_ms);
 
