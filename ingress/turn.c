@@ -1,6 +1,6 @@
 /* turn: starts ingress, runs its turns, and ends it. ingress_work() reads requests and inserts
  * rows; ingress_after_commit() responds to those whose rows are on disk, and the next turn
- * writes the responses. */
+ * writes the responses, or ingress_after_commit() if that turn is to wait. */
 #include "clock.h"
 #include "event_types.h"
 #include "ingress.h"
@@ -21,9 +21,9 @@ const struct db_schema ingress_schema = {.create = ingress_store_sql,
                                          .table = "archive"};
 
 enum {
-    STALL_MS = 5000, /* a commit that takes longer: providers give up */
-    AWAY_MS = 2000,  /* a peer that was silent for so long is away */
-    TURN_WAIT_US = 2000,
+    STALL_MS = 5000,     /* a commit that takes longer: providers give up */
+    AWAY_MS = 2000,      /* a peer that was silent for so long is away */
+    TURN_WAIT_US = 2000, /* between two turns, while processors are contended */
     COPY_BYTES = 512 * 1024, /* per step; rows are only appended to the WAL */
 };
 
@@ -155,20 +155,22 @@ static void look_at_intake_rate(struct ingress *g)
 
 /* Read requests and write responses, unless the intake rate demands a pause; then the loop does
  * not wake for them. Returns how long it may sleep, in ms. */
-static int turn_http(struct ingress *g)
+static int turn_http(struct ingress *g, int64_t now, int64_t mono)
 {
     int pause_ms = intake_rate_pause_ms(&g->intake_rate, mono_us());
 
     g->daemon.loop.watch[g->http_watch].events = pause_ms ? 0 : ZMQ_POLLIN;
-    return pause_ms ? pause_ms
-                    : http_run(g->http, g->daemon.loop.now_ms,
-                               g->daemon.loop.mono_ms);
+    return pause_ms ? pause_ms : http_run(g->http, now, mono);
 }
 
-/* Many clients wait for the responses of this turn and send nothing before. A wait would make them slower. */
-static bool are_many_waiting(const struct ingress *g)
+/* Whether the next turn may wait: all that was read is stored, and not many clients wait for the responses. They send
+ * nothing before, and a wait would make them slower. */
+static bool may_wait(const struct ingress *g)
 {
-    return 3 * g->intake.stored_count > g->counts[COUNT_CONNECTIONS];
+    const struct intake *t = &g->intake;
+
+    return t->stored_count && !t->pending_count && !t->batches.count &&
+           3 * t->stored_count <= g->counts[COUNT_CONNECTIONS];
 }
 
 int ingress_work(void *self)
@@ -205,17 +207,17 @@ int ingress_work(void *self)
     /* Reading on during a commit needs a thread for it, and an idle processor. If there is none, larger
      * groups and no thread cost less, and what they leave is for deliveries. */
     g->intake.whole = g->intake_rate.on || loop->pace.processor.contended;
-    group = intake_has_group(&g->intake);
+    group = !g->intake.whole && intake_has_group(&g->intake);
     if (!group)
-        http_ms = turn_http(g);
+        http_ms = turn_http(g, loop->now_ms, loop->mono_ms);
     work_on_requests(g);
     intake_rate_stored(&g->intake_rate, mono_us(), g->intake.stored_count,
                        g->counts[COUNT_CONNECTIONS]);
     loop->read_on = intake_stored_group(&g->intake) && !g->intake.whole;
-    if (g->intake.stored_count && !are_many_waiting(g))
+    if (may_wait(g))
         loop->may_wait_us = TURN_WAIT_US;
     if (group && !loop->read_on) /* the disk was full */
-        http_ms = turn_http(g);
+        http_ms = turn_http(g, loop->now_ms, loop->mono_ms);
     rejects_ms = loop_sooner(rejects_work(&g->rejects, g, loop->stopping),
                              event_types_work(g->event_types));
     publish(g);
@@ -236,8 +238,10 @@ void ingress_after_commit(void *self)
     intake_flush(g);
     watermark_flush(&g->archive);
     event_types_flush(g->event_types);
-    if (loop_will_wait(&g->daemon.loop))
-        turn_http(g); /* its responses do not wait */
+    /* The responses do not wait. What is read here is for the next turn; after a stall that turn reads first, as it ends the
+     * refusals. */
+    if (loop_will_wait(&g->daemon.loop) && !g->stalled_ms)
+        daemon_wake_in(&g->daemon, turn_http(g, now_ms(), mono_ms()));
 }
 
 /* During a commit, in another thread or not: read and judge requests for the next turn. Touches

@@ -32,7 +32,7 @@
 
 enum {
     LOOK_MS = 1000,
-    TURN_WAIT_US = 4000,
+    TURN_WAIT_US = 4000, /* between two turns, while processors are contended */
     ORDER_PER_TURN = 128,
     /* events taken in a turn beyond the deliveries that ended */
     EVENTS_MORE = 16,
@@ -245,8 +245,8 @@ int sequencer_work(void *self)
         workspaces_clear(&q->workspaces);
     if (more_ms == 0 || order_ms == 0)
         return 0;
-    /* Nothing waits for a result, or the deliveries after it would be late. */
-    if (!q->crowded && !q->in_lanes && db_dirty(q->d.db))
+    /* Not while deliveries wait for the result of another one: each would be late. */
+    if (wait_ms && !q->crowded && !q->in_lanes && db_dirty(q->d.db))
         q->d.loop.may_wait_us = TURN_WAIT_US;
     return wait_ms;
 }

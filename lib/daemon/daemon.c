@@ -549,8 +549,10 @@ static int work(void *self)
     db_note_written(d->db, d->loop.now_ms, false);
     retention_work(&d->retention, d->db, d->loop.now_ms, false);
     acts_work(d->acts, d->loop.mono_ms, d->loop.now_ms);
-    if (more)
+    if (more) {
         d->wait_ms = 0;
+        d->loop.may_wait_us = 0;
+    }
     return 0; /* after_commit() knows how long */
 }
 

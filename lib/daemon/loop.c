@@ -19,7 +19,8 @@ enum {
     FULL_WAIT_MS = 250, /* between two tries while the disk is full */
     PATIENCE_MS = 250,  /* until a slow disk counts as a stalled one */
     FALLBACK_MS = 20,   /* between two runs of the fallback thread */
-    LOOK_US = 20, /* between two looks during a commit; doubles each time */
+    READ_US = 1000, /* of requests in a commit, even if its sync is shorter */
+    LOOK_US = 20,   /* between two looks during a commit; doubles each time */
     LOOK_MAX_US = 50 * 1000,
     REFUSE_MS = 1000,    /* a wait for the engine, until clients get errors */
     STOP_WAIT_MS = 5000, /* a stop waits so long to be allowed to send */
@@ -204,20 +205,24 @@ static gr_rc commit_and_read(struct loop *l)
 {
     struct timespec none = {0}, wait = {.tv_nsec = LOOK_US * 1000};
     struct pollfd ended = {.events = POLLIN};
+    int64_t begun_us = mono_us();
+    bool has_read;
 
     if (db_commit_write(l->db) != GR_OK)
         return GR_AGAIN;
     ended.fd = db_commit_fd(l->db);
     db_read_begin(l->db);
     do {
-        bool has_read = !waits_long(l) && l->read(l->self);
+        has_read = !waits_long(l) && l->read(l->self);
 
         wait_on(l);
         if (has_read)
             ppoll(&ended, 1, &none, NULL);
         else
             look(&ended, &wait);
-    } while (!ended.revents);
+        /* There are fewer commits while this waits, so each has more requests. */
+    } while (!ended.revents ||
+             (has_read && l->pace.steps && mono_us() - begun_us < READ_US));
     db_read_end(l->db);
     return db_commit_end(l->db);
 }
@@ -351,21 +356,23 @@ static int64_t past(int64_t took_ms, int64_t asked_ms)
                                                           : 0;
 }
 
+static int64_t processor_wait_us(const struct loop *l)
+{
+    if (!l->may_wait_us || l->undone || l->stopping || l->done)
+        return 0;
+    return turn_pace_wait_us(&l->pace, l->turn_us, l->may_wait_us, mono_us());
+}
+
 bool loop_will_wait(const struct loop *l)
 {
-    return l->may_wait_us && l->pace.steps && !l->undone && !l->stopping &&
-           !l->done;
+    return processor_wait_us(l) > 0;
 }
 
 /* Peers go on meanwhile, and what they send is for the next turn. */
-static void wait_for_processor(struct loop *l)
+static void leave_processor(const struct loop *l)
 {
-    int64_t us;
+    int64_t us = processor_wait_us(l);
 
-    turn_pace_look(&l->pace, l->mono_ms);
-    if (!loop_will_wait(l))
-        return;
-    us = turn_pace_wait_us(&l->pace, l->turn_us, l->may_wait_us, mono_us());
     if (us)
         usleep((useconds_t)us);
 }
@@ -390,6 +397,7 @@ void loop_run(struct loop *l)
         l->awake_ms = l->mono_ms - still_ms;
         l->now_ms = now_ms();
         l->turn_us = mono_us();
+        turn_pace_look(&l->pace, l->mono_ms);
         log_turn(l->mono_ms);
         take_signals(l);
         if (l->replicator)
@@ -397,7 +405,7 @@ void loop_run(struct loop *l)
         wait_ms = work(l);
         if (l->replicator)
             replicator_in_turn(l->replicator, false);
-        wait_for_processor(l);
+        leave_processor(l);
         slept_ms = mono_ms();
         still_ms += past(slept_ms - l->mono_ms, 0);
         if (l->mono_ms - followed_ms >= SECOND_MS) {

@@ -78,8 +78,8 @@ struct loop {
     bool done;    /* leave the loop after this turn */
     bool read_on; /* commit this turn in a thread, and call `meanwhile` */
     int read_on_fd;
-    /* work() sets it if nobody waits for the next turn: while the thread has to wait for a processor, that turn may
-     * begin up to so many µs after this one (turn_pace.h). */
+    /* work() sets it if nothing depends on the next turn but the time at which it comes: while the thread has to wait for a
+     * processor, that turn begins up to so many µs after this one (turn_pace.h). */
     int64_t may_wait_us;
     int wait_ms; /* after_commit() may shorten or replace what work() returned */
 
@@ -110,7 +110,7 @@ int loop_watch_fd(struct loop *loop, int fd);
 bool loop_ready(const struct loop *loop, int watch);
 /* Whether the turn has used its 5 ms; the rest is for the next turn. */
 bool loop_spent(const struct loop *loop);
-/* Whether the loop will wait for a processor after this turn. */
+/* From after_commit(): whether the loop will leave the processor to others before the next turn. */
 bool loop_will_wait(const struct loop *loop);
 /* The shorter one of two waits in ms; a negative one has no end. */
 int loop_sooner(int a, int b);
