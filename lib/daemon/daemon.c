@@ -586,7 +586,7 @@ static void after_commit(void *self)
     d->wait_ms = loop_sooner(d->wait_ms, daemon_health_turn(d));
     look_around(d);
     if (control_reply_due(d->control))
-        d->wait_ms = 0;
+        d->wait_ms = d->loop.may_wait_us = 0;
     d->wait_ms = loop_sooner(d->wait_ms, db_backup_wait_ms(d->db));
     if (d->loop.stopping)
         d->wait_ms = loop_sooner(d->wait_ms, 20);

@@ -221,8 +221,8 @@ static gr_rc commit_and_read(struct loop *l)
         else
             look(&ended, &wait);
         /* There are fewer commits while this waits, so each has more requests. */
-    } while (!ended.revents ||
-             (has_read && l->pace.steps && mono_us() - begun_us < READ_US));
+    } while (!ended.revents || (has_read && l->may_wait_us && l->pace.steps &&
+                                mono_us() - begun_us < READ_US));
     db_read_end(l->db);
     return db_commit_end(l->db);
 }
