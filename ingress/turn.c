@@ -214,12 +214,12 @@ int ingress_work(void *self)
     intake_rate_stored(&g->intake_rate, mono_us(), g->intake.stored_count,
                        g->counts[COUNT_CONNECTIONS]);
     loop->read_on = intake_stored_group(&g->intake) && !g->intake.whole;
-    if (may_wait(g))
-        loop->may_wait_us = TURN_WAIT_US;
     if (group && !loop->read_on) /* the disk was full */
         http_ms = turn_http(g, loop->now_ms, loop->mono_ms);
     rejects_ms = loop_sooner(rejects_work(&g->rejects, g, loop->stopping),
                              event_types_work(g->event_types));
+    if (space_ms && rejects_ms && may_wait(g))
+        loop->may_wait_us = TURN_WAIT_US;
     publish(g);
     return intake_has_more(g)
                ? 0
@@ -238,10 +238,12 @@ void ingress_after_commit(void *self)
     intake_flush(g);
     watermark_flush(&g->archive);
     event_types_flush(g->event_types);
-    /* The responses do not wait. What is read here is for the next turn; after a stall that turn reads first, as it ends the
-     * refusals. */
-    if (loop_will_wait(&g->daemon.loop) && !g->stalled_ms)
+    /* Neither rows nor responses wait. What is read here is for the next turn; after a stall that turn reads first, as it ends
+     * the refusals. */
+    if (loop_will_wait(&g->daemon.loop) && !g->stalled_ms) {
+        daemon_wake_in(&g->daemon, links_flush(g->daemon.links));
         daemon_wake_in(&g->daemon, turn_http(g, now_ms(), mono_ms()));
+    }
 }
 
 /* During a commit, in another thread or not: read and judge requests for the next turn. Touches

@@ -134,9 +134,8 @@ struct sequencer {
     size_t next_endpoint; /* of ENDPOINTS_AWAKE, that dispatch.c serves next */
     size_t watch_turn;    /* of ENDPOINTS_GRANTED, that watch.c looks at next */
     int64_t watched_ms;   /* mono: the last look of watch.c */
-    bool crowded; /* deliveries wait because their endpoint's window is full */
-    bool
-        in_lanes; /* deliveries are under way that later ones of their lane may wait for */
+    bool crowded;  /* deliveries wait because their endpoint's window is full */
+    bool in_lanes; /* deliveries of ordered lanes are under way */
     int64_t event_credit; /* events that may be taken meanwhile (turn.c) */
     bool purge_keys, purge_events, purge_order; /* there may be rows to purge */
     struct purge_pace purge_pace;               /* of events */
