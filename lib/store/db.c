@@ -46,6 +46,7 @@ struct db {
     stmt *begin, *begin_read, *commit, *rollback, *free_pages, *all_pages;
     struct db_origin *origin;
     bool in_txn, full;
+    bool begun; /* SQLite's transaction: at the first statement of ours */
     bool schema_changed; /* by the transaction; SQLite counts no row for that */
     int changes_at_begin;
     int commit_rc; /* of the last COMMIT */
@@ -583,10 +584,21 @@ sqlite3 *db_handle(struct db *db)
     return db->h;
 }
 
+/* A turn that uses no statement costs no locks. */
+static void begin_once(struct db *db)
+{
+    if (!db->in_txn || db->begun)
+        return;
+    db->begun = true;
+    db_run(db, db->begin);
+}
+
 void db_exec(struct db *db, const char *sql)
 {
-    int rc = sqlite3_exec(db->h, sql, NULL, NULL, NULL);
+    int rc;
 
+    begin_once(db);
+    rc = sqlite3_exec(db->h, sql, NULL, NULL, NULL);
     db->schema_changed = true;
     if (db_says_damaged(rc))
         db_damaged(db->path, sqlite3_errmsg(db->h));
@@ -647,6 +659,7 @@ bool db_step(struct db *db, stmt *s)
 {
     int rc;
 
+    begin_once(db);
     if (db->in_txn && db->full)
         return false;
     rc = sqlite3_step(s);
@@ -724,9 +737,9 @@ void db_begin(struct db *db)
     assert(!db->in_txn);
     db->full = false;
     db->in_txn = true;
+    db->begun = false;
     db->schema_changed = false;
     db->changes_at_begin = sqlite3_total_changes(db->h);
-    db_run(db, db->begin);
 }
 
 static void exec_or_full(struct db *db, const char *sql)
@@ -790,6 +803,10 @@ static void run_commit(struct db *db)
     db->commit_rc = SQLITE_FULL;
     if (db->full)
         return;
+    if (!db->begun) {
+        db->commit_rc = SQLITE_DONE;
+        return;
+    }
     db->commit_rc = sqlite3_step(db->commit);
     sqlite3_reset(db->commit);
 }

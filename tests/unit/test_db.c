@@ -419,6 +419,44 @@ static void a_raw_copy_of_a_live_file_is_refused_or_works(void **state)
 
 /* ---- full ---- */
 
+static bool may_write(sqlite3 *other)
+{
+    int rc = sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+
+    if (rc == SQLITE_OK)
+        sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL);
+    return rc == SQLITE_OK;
+}
+
+/* A process that only waits does not touch the file in its turns. */
+static void a_turn_without_a_statement_takes_no_lock(void **state)
+{
+    struct db *db = db_open(file, &schema);
+    stmt *read = db_prepare(db, "SELECT count(*) FROM t");
+    sqlite3 *other = NULL;
+
+    (void)state;
+    assert_int_equal(sqlite3_open(file, &other), SQLITE_OK);
+    db_begin(db);
+    assert_true(may_write(other));
+    assert_int_equal(db_commit(db), GR_OK);
+
+    db_begin(db);
+    assert_int_equal(db_number(db, read, -1), 0);
+    assert_false(may_write(other));
+    assert_int_equal(db_commit(db), GR_OK);
+    assert_true(may_write(other));
+
+    db_begin(db);
+    assert_int_equal(db_commit_write(db), GR_OK);
+    assert_int_equal(db_commit_end(db), GR_OK);
+    db_begin(db);
+    db_commit_begin(db);
+    assert_int_equal(db_commit_end(db), GR_OK);
+    sqlite3_close(other);
+    db_close(db);
+}
+
 static void a_full_disk_rolls_the_turn_back(void **state)
 {
     struct db *db = db_open(file, &schema);
@@ -1323,6 +1361,7 @@ int main(void)
         T(changed_bytes_inside_are_found),
         T(a_large_file_is_checked_while_it_is_used),
         T(a_raw_copy_of_a_live_file_is_refused_or_works),
+        T(a_turn_without_a_statement_takes_no_lock),
         T(a_full_disk_rolls_the_turn_back),
         T(a_disk_that_refuses_writes_is_a_full_one),
         T(a_commit_writes_the_log_in_large_pieces),
