@@ -120,8 +120,9 @@ int console_work(void *self)
             collector_forget(c->collector, name);
         c->look_due_ms = now + LOOK_MS;
     }
+    (void)api_work(c->api); /* first, so that web_run() writes its responses */
     ms = loop_sooner(ms, web_run(c->web, c->daemon.loop.now_ms, now));
-    ms = loop_sooner(ms, api_work(c->api)); /* also what web_run() has asked */
+    ms = loop_sooner(ms, api_work(c->api)); /* what web_run() has asked */
     dead_letter_alerts_work(c);
     ms = loop_sooner(ms, live_work(c->live, now));
     if (now >= c->judge_due_ms && !more) {

@@ -5,10 +5,12 @@
 #include "arguments.h"
 #include "clock.h"
 #include "commands.h"
+#include "json_scan.h"
 #include "json_text.h"
 #include "openapi.h"
 #include "sha256.h"
 #include "tenant.h"
+#include <assert.h>
 #include <errno.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
@@ -87,7 +89,7 @@ int api_fd(const struct api *a)
 
 static void ask(struct api_request *r, const char *process,
                 const struct command_spec *command, json_t *args,
-                int timeout_ms, bool waits)
+                int timeout_ms, bool waits, bool wants_text)
 {
     struct process_question *q = gr_alloc(sizeof *q);
 
@@ -95,23 +97,28 @@ static void ask(struct api_request *r, const char *process,
     r->asked[r->asked_count++] = q;
     r->open_count++;
     q->self = r;
+    q->wants_text = wants_text;
     process_client_ask(r->api->processes, q, process, command->name, args,
                        command->flags & COMMAND_ACTS ? r->by : NULL, mono_ms(),
                        timeout_ms, waits);
     json_decref(args);
 }
 
+static int reply_ms(const struct command_spec *command)
+{
+    return command->flags & COMMAND_LATER ? LATER_MS : REPLY_MS;
+}
+
 void api_ask(struct api_request *r, const char *process,
              const struct command_spec *command, json_t *args)
 {
-    ask(r, process, command, args,
-        command->flags & COMMAND_LATER ? LATER_MS : REPLY_MS, false);
+    ask(r, process, command, args, reply_ms(command), false, false);
 }
 
 void api_ask_briefly(struct api_request *r, const char *process,
                      const struct command_spec *command)
 {
-    ask(r, process, command, NULL, BRIEF_MS, false);
+    ask(r, process, command, NULL, BRIEF_MS, false, false);
 }
 
 void api_ask_waiting(struct api_request *r, const char *process,
@@ -119,7 +126,7 @@ void api_ask_waiting(struct api_request *r, const char *process,
                      int timeout_ms)
 {
     r->waits = true;
-    ask(r, process, command, args, timeout_ms, true);
+    ask(r, process, command, args, timeout_ms, true, false);
 }
 
 void api_forget(struct api_request *r)
@@ -326,25 +333,42 @@ static json_t *page(const struct command_spec *c, const char *owner,
     return out;
 }
 
-void api_respond(struct api_request *r, json_t *reply)
+static void add_version(struct api_request *r, const json_t *version)
 {
-    const struct command_spec *c = r->command;
-    char *text, tag[32];
-    json_int_t version;
+    char tag[32];
+
+    if (!json_integer_value(version))
+        return;
+    snprintf(tag, sizeof tag, "\"%lld\"",
+             (long long)json_integer_value(version));
+    web_add_header(r->web, "ETag", tag);
+}
+
 #ifdef GRAPNEL_DEBUG
+static void check_reply(const struct command_spec *c, const json_t *reply)
+{
     char why[200];
 
     if (!command_reply_fits(c, reply, why))
         die(EXIT_SOFTWARE, "the response to %s is not as declared: %s", c->name,
             why);
+}
+#else
+static void check_reply(const struct command_spec *c, const json_t *reply)
+{
+    (void)c, (void)reply;
+}
 #endif
+
+void api_respond(struct api_request *r, json_t *reply)
+{
+    const struct command_spec *c = r->command;
+    char *text;
+
+    check_reply(c, reply);
     if (c->rows)
         reply = page(c, r->actor.owner, reply);
-    version = json_integer_value(json_object_get(reply, "version"));
-    if (version) {
-        snprintf(tag, sizeof tag, "\"%lld\"", (long long)version);
-        web_add_header(r->web, "ETag", tag);
-    }
+    add_version(r, json_object_get(reply, "version"));
     text = json_dumps(reply, JSON_COMPACT);
     json_decref(reply);
     if (!text) {
@@ -357,15 +381,97 @@ void api_respond(struct api_request *r, json_t *reply)
     api_send(r);
 }
 
+/* ---- replies that are passed on ---- */
+
+static json_t *tree_of(struct bytes text)
+{
+    return json_loadb(text.p, text.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+}
+
+/* control_reply_in() was sure of the text around it. */
+static bool has_member(struct bytes reply, const char *name,
+                       struct bytes *value)
+{
+    enum json_scanned is = json_scan_member(reply, name, value);
+
+    assert(is != JSON_SCAN_UNSURE);
+    return is == JSON_SCAN_FOUND;
+}
+
+static json_t *member_of(struct bytes reply, const char *name)
+{
+    struct bytes text;
+
+    return has_member(reply, name, &text) ? tree_of(text) : NULL;
+}
+
+/* As page(). */
+static void put_page(struct api_request *r, struct bytes reply)
+{
+    struct buf *out = &r->web->text;
+    json_t *next = member_of(reply, "next");
+    char *cursor = cursor_write(next, r->actor.owner);
+    struct bytes rows;
+
+    if (!has_member(reply, r->command->rows, &rows))
+        rows = (struct bytes){"[]", 2};
+    buf_puts(out, "{\"items\":");
+    buf_put(out, rows.p, rows.n);
+    if (cursor)
+        buf_printf(out, ",\"next_cursor\":\"%s\"}\n", cursor);
+    else
+        buf_puts(out, ",\"next_cursor\":null}\n");
+    free(cursor);
+    json_decref(next);
+}
+
+static void put_document(struct api_request *r, struct bytes reply)
+{
+    json_t *version = member_of(reply, "version");
+
+    add_version(r, version);
+    json_decref(version);
+    buf_put(&r->web->text, reply.p, reply.n);
+    buf_puts(&r->web->text, "\n");
+}
+
+/* Responds as api_respond(), without a tree of the reply. */
+static void pass_on(struct api_request *r, const char *text)
+{
+    struct bytes reply = {text, strlen(text)};
+
+#ifdef GRAPNEL_DEBUG
+    json_t *whole = tree_of(reply);
+
+    check_reply(r->command, whole);
+    json_decref(whole);
+#endif
+    if (r->command->rows)
+        put_page(r, reply);
+    else
+        put_document(r, reply);
+    api_send(r);
+}
+
 /* ---- commands ---- */
 
 /* Of most commands: asks the process that has it, and passes its reply on. */
 static void forward(struct api_request *r)
 {
-    if (r->stage++ == 0)
-        api_ask(r, r->command->process, r->command, json_incref(r->args));
-    else if (api_answered(r, 0))
-        api_respond(r, json_incref(api_reply(r, 0)));
+    const struct process_question *q;
+
+    if (r->stage++ == 0) {
+        ask(r, r->command->process, r->command, json_incref(r->args),
+            reply_ms(r->command), false, true);
+        return;
+    }
+    if (!api_answered(r, 0))
+        return;
+    q = r->asked[0];
+    if (q->reply_text)
+        pass_on(r, q->reply_text);
+    else
+        api_respond(r, json_incref(q->reply));
 }
 
 static api_step *step_of(const struct command_spec *c)

@@ -94,6 +94,8 @@ void process_question_fini(struct process_question *q)
 {
     json_decref(q->reply);
     q->reply = NULL;
+    free(q->reply_text);
+    q->reply_text = NULL;
 }
 
 void process_client_cancel(struct process_client *p, struct process_question *q)
@@ -221,6 +223,7 @@ void process_client_ask(struct process_client *p, struct process_question *q,
     struct process_peer *peer = peer_of(p, process, waits);
 
     *q = (struct process_question){.self = q->self,
+                                   .wants_text = q->wants_text,
                                    .due_ms = mono_ms_now + timeout_ms};
     memcpy(q->name, peer->name, sizeof q->name);
     if (peer->waiting_count == WAITING_MAX) {
@@ -239,11 +242,15 @@ void process_client_ask(struct process_client *p, struct process_question *q,
 static void take_reply(struct process_client *p, struct process_socket *s)
 {
     struct process_question *q = s->question;
+    struct bytes text;
 
-    q->reply = control_reading(s->reply, q->code, q->why);
+    if (q->wants_text && control_reply_in(s->reply, &text))
+        q->reply_text = gr_strndup(text.p, text.n);
+    else
+        q->reply = control_reading(s->reply, q->code, q->why);
     process_socket_done(s);
     end(p, q,
-        q->reply                                    ? QUESTION_REPLIED
+        q->reply || q->reply_text                   ? QUESTION_REPLIED
         : strcmp(q->code, CONTROL_UNREACHABLE) == 0 ? QUESTION_UNAVAILABLE
         : strcmp(q->code, CONTROL_LOST) == 0        ? QUESTION_LOST
         : *q->code                                  ? QUESTION_REFUSED

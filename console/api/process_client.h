@@ -27,13 +27,15 @@ enum question_end {
     QUESTION_UNHEARD,     /* … and did not get the request */
 };
 
-/* A request to a process; the memory is the caller's, who sets `self` and no other member. It
+/* A request to a process; the memory is the caller's, who sets the first two members. It
  * must stay until the question has ended or was cancelled. */
 struct process_question {
     void *self;
+    bool wants_text; /* `reply_text` instead of `reply`, if that is possible */
     /* when it has ended: */
     enum question_end end;
     json_t *reply; /* the caller's */
+    char *reply_text;
     char code[CONTROL_CODE_BYTES];
     char why[200];
     char name[NAME_MAX_BYTES + 1]; /* of the process */

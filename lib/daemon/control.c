@@ -4,6 +4,7 @@
 #include "bounds.h"
 #include "clock.h"
 #include "commands.h"
+#include "json_scan.h"
 #include "json_text.h"
 #include "log.h"
 #include "processes.h"
@@ -847,6 +848,11 @@ char *control_question(const char *ask, json_t *args, json_t *by)
 
     json_decref(doc);
     return text;
+}
+
+bool control_reply_in(struct bytes text, struct bytes *reply)
+{
+    return json_scan_member(text, "reply", reply) == JSON_SCAN_FOUND;
 }
 
 json_t *control_reading(struct bytes text, char code[CONTROL_CODE_BYTES],

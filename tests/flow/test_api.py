@@ -1,6 +1,7 @@
 """The management API of the console: each route, its errors, its lists and its limits, as docs/API.md
 describes them."""
 
+import base64
 import contextlib
 import http.client
 import json
@@ -269,6 +270,27 @@ class Lists(Api):
         one, = self.get(rig, "/events?limit=1&type=issue.*&since=1h&workspace=ws-1")["items"]
         self.assertEqual(one["id"], ids[-1])
         self.assertEqual(self.get(rig, "/events?until=2020-01-01")["items"], [])
+
+
+class Replies(Api):
+    def test_the_reply_of_a_process_is_passed_on_unchanged(self):
+        rig = self.api_rig({"secrets_key": base64.b64encode(bytes(32)).decode()}).start()
+        rig.wait_status(rig.accept())
+        few, many = ({f"X-Header-{n}": f"\u00e4 \"{n}\"" for n in range(count)} for count in (3, 40))
+        for headers in (few, many):
+            status, _, made = self.call(rig, "POST", "/endpoints", {
+                "url": rig.receiver.url("/made"), "allow_private": True, "headers": headers})
+            self.assertEqual(status, 200, made)
+            name = made["name"]
+            status, answer, shown = self.call(rig, "GET", f"/endpoints/{name}")
+            self.assertEqual((status, answer["ETag"]), (200, f'"{made["version"]}"'))
+            self.assertEqual(len(shown["settings"]["headers"]), len(headers))
+            self.assertEqual(shown, rig.ask("sequencer", "endpoint", name=name))
+        self.assertEqual(self.get(rig, "/workspaces/ws-1"),
+                         rig.ask("sequencer", "workspace", workspace="ws-1"))
+        self.assertEqual(self.get(rig, "/endpoints?limit=2"), {
+            "items": rig.ask("sequencer", "endpoints", limit=2)["endpoints"],
+            "next_cursor": self.get(rig, "/endpoints?limit=2")["next_cursor"]})
 
 
 class Events(Api):
