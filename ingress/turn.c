@@ -163,14 +163,14 @@ static int turn_http(struct ingress *g, int64_t now, int64_t mono)
     return pause_ms ? pause_ms : http_run(g->http, now, mono);
 }
 
-/* Whether the next turn may wait: all that was read is stored, and not many clients wait for the responses. They send
- * nothing before, and a wait would make them slower. */
+/* Whether the next turn may wait: all that was read is stored, and not many of the clients that sent requests lately
+ * wait for the responses. They send nothing before, and a wait would make them slower. */
 static bool may_wait(const struct ingress *g)
 {
     const struct intake *t = &g->intake;
 
     return t->stored_count && !t->pending_count && !t->batches.count &&
-           3 * t->stored_count <= g->counts[COUNT_CONNECTIONS];
+           3 * t->stored_count <= http_figures(g->http).recent;
 }
 
 int ingress_work(void *self)

@@ -640,9 +640,11 @@ void http_quiesce(struct http *h)
 
 struct http_figures http_figures(const struct http *h)
 {
-    return (struct http_figures){.connections = h->connections.count,
-                                 .busy = h->connections.busy,
-                                 .body_bytes = h->requests.bytes};
+    return (struct http_figures){
+        .connections = h->connections.count,
+        .busy = h->connections.busy,
+        .recent = recent_clients_count(&h->connections.recent, h->mono_ms),
+        .body_bytes = h->requests.bytes};
 }
 
 /* Respond 503 to connections whose request is incomplete, then close them. */

@@ -43,6 +43,7 @@ struct http_ops {
 struct http_figures {
     int64_t connections;
     int64_t busy;       /* of these: with a request that has no response yet */
+    int64_t recent;     /* of these: with a request in the last second or two */
     int64_t body_bytes; /* memory of bodies and of large responses */
 };
 

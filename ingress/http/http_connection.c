@@ -32,6 +32,8 @@ void connection_transition(struct connections *all, struct connection *conn,
 {
     all->busy += is_busy(to) - is_busy(conn->state);
     conn->state = to;
+    if (to == CONNECTION_PROCESSING)
+        recent_clients_note(&all->recent, &conn->seen, all->mono_ms);
     if (to != CONNECTION_PROCESSING && to != CONNECTION_SHUT)
         waiters_begin(&all->waiting, &conn->waiter, all->mono_ms);
     else

@@ -6,6 +6,7 @@
 #ifndef INGRESS_HTTP_CONNECTION_H
 #define INGRESS_HTTP_CONNECTION_H
 
+#include "recent_clients.h"
 #include "response.h"
 #include "waiters.h"
 #include <arpa/inet.h>
@@ -34,6 +35,7 @@ struct connection {
      * anything since the last request ended. */
     const char *read_end;
     bool read;
+    int64_t seen; /* recent_clients.h */
 };
 
 struct connections {
@@ -42,6 +44,7 @@ struct connections {
     size_t by_fd_count;
     int64_t count;
     int64_t busy; /* with a request that has no response yet */
+    struct recent_clients recent;
     int64_t max;
     int64_t mono_ms; /* set by http_run() */
 };
