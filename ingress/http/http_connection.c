@@ -33,7 +33,7 @@ void connection_transition(struct connections *all, struct connection *conn,
     all->busy += is_busy(to) - is_busy(conn->state);
     conn->state = to;
     if (to == CONNECTION_PROCESSING)
-        recent_clients_note(&all->recent, &conn->seen, all->mono_ms);
+        recent_clients_note(&all->recent, &conn->recent, all->mono_ms);
     if (to != CONNECTION_PROCESSING && to != CONNECTION_SHUT)
         waiters_begin(&all->waiting, &conn->waiter, all->mono_ms);
     else
@@ -117,6 +117,7 @@ struct connection *connection_new(struct connections *all,
 void connection_free(struct connections *all, struct connection *conn)
 {
     connection_transition(all, conn, CONNECTION_SHUT);
+    recent_clients_leave(&all->recent, &conn->recent);
     all->count--;
     all->by_fd[conn->fd] = NULL;
     free(conn);

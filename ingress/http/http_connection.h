@@ -35,7 +35,7 @@ struct connection {
      * anything since the last request ended. */
     const char *read_end;
     bool read;
-    int64_t seen; /* recent_clients.h */
+    struct recent_client recent;
 };
 
 struct connections {

@@ -7,7 +7,7 @@ static int64_t span_of(int64_t mono_ms)
     return mono_ms / RECENT_CLIENTS_SPAN_MS + 1;
 }
 
-void recent_clients_note(struct recent_clients *r, int64_t *seen,
+void recent_clients_note(struct recent_clients *r, struct recent_client *c,
                          int64_t mono_ms)
 {
     int64_t span = span_of(mono_ms);
@@ -17,8 +17,24 @@ void recent_clients_note(struct recent_clients *r, int64_t *seen,
         r->count = 0;
         r->span = span;
     }
-    r->count += *seen != span;
-    *seen = span;
+    if (c->span == span)
+        return;
+    r->count++;
+    c->before = c->span && c->span + 1 == span;
+    c->span = span;
+}
+
+void recent_clients_leave(struct recent_clients *r,
+                          const struct recent_client *c)
+{
+    if (!c->span)
+        return;
+    if (c->span == r->span) {
+        r->count--;
+        r->before -= c->before;
+    } else if (c->span + 1 == r->span) {
+        r->before--;
+    }
 }
 
 int64_t recent_clients_count(const struct recent_clients *r, int64_t mono_ms)
