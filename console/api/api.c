@@ -436,9 +436,9 @@ static void put_document(struct api_request *r, struct bytes reply)
 }
 
 /* Responds as api_respond(), without a tree of the reply. */
-static void pass_on(struct api_request *r, const char *text)
+static void pass_on(struct api_request *r, struct process_question *q)
 {
-    struct bytes reply = {text, strlen(text)};
+    struct bytes reply = {q->reply_text, strlen(q->reply_text)};
 
 #ifdef GRAPNEL_DEBUG
     json_t *whole = tree_of(reply);
@@ -450,6 +450,7 @@ static void pass_on(struct api_request *r, const char *text)
         put_page(r, reply);
     else
         put_document(r, reply);
+    process_question_fini(q); /* the client may read for long */
     api_send(r);
 }
 
@@ -458,7 +459,7 @@ static void pass_on(struct api_request *r, const char *text)
 /* Of most commands: asks the process that has it, and passes its reply on. */
 static void forward(struct api_request *r)
 {
-    const struct process_question *q;
+    struct process_question *q;
 
     if (r->stage++ == 0) {
         ask(r, r->command->process, r->command, json_incref(r->args),
@@ -469,7 +470,7 @@ static void forward(struct api_request *r)
         return;
     q = r->asked[0];
     if (q->reply_text)
-        pass_on(r, q->reply_text);
+        pass_on(r, q);
     else
         api_respond(r, json_incref(q->reply));
 }

@@ -852,7 +852,8 @@ char *control_question(const char *ask, json_t *args, json_t *by)
 
 bool control_reply_in(struct bytes text, struct bytes *reply)
 {
-    return json_scan_member(text, "reply", reply) == JSON_SCAN_FOUND;
+    return json_scan_member(text, "reply", reply) == JSON_SCAN_FOUND &&
+           *(const char *)reply->p == '{';
 }
 
 json_t *control_reading(struct bytes text, char code[CONTROL_CODE_BYTES],

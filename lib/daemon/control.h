@@ -148,7 +148,7 @@ char *control_error(const char *code, const char *why);
 /* For clients that must not wait: the text of a request (owned by the caller; borrows
  * args and by), and the reply in a text, as above, with the code of an error. */
 char *control_question(const char *ask, json_t *args, json_t *by);
-/* The text of the reply, inside `text`, for clients that pass it on: faster than a tree. false:
+/* The text of the reply, which is an object, inside `text`, for clients that pass it on: faster than a tree. false:
  * ask control_reading(). */
 bool control_reply_in(struct bytes text, struct bytes *reply);
 json_t *control_reading(struct bytes text, char code[CONTROL_CODE_BYTES],

@@ -45,7 +45,7 @@ sqlite3 *db_handle(struct db *db);
 /* Runs statements without a result (only at the start). */
 void db_exec(struct db *db, const char *sql);
 
-/* SQLite's transaction, with its locks, begins at the first statement: a turn without one touches no file. */
+/* SQLite's transaction, with its locks, begins at the first statement: a turn without one takes none. */
 void db_begin(struct db *db);
 /* GR_AGAIN: the disk is full, and the turn was rolled back. */
 GR_MUST_CHECK gr_rc db_commit(struct db *db);
