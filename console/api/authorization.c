@@ -1,6 +1,7 @@
 /* authorization: compares tokens, and counts failures. */
 #include "authorization.h"
 #include "network.h"
+#include "sha256.h"
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
@@ -105,21 +106,16 @@ void secret_make(char out[SECRET_BYTES + 1])
 
     if (getrandom(random, sizeof random, 0) != sizeof random)
         die(EXIT_UNAVAILABLE, "getrandom: %s", strerror(errno));
-    for (size_t i = 0; i < sizeof random; i++)
-        snprintf(out + 2 * i, 3, "%02x", random[i]);
+    hex_write(random, sizeof random, out);
+    out[SECRET_BYTES] = 0;
 }
 
-/* For each request, once for each token of the settings and once for its own: without printf. */
 void token_digest(const void *p, size_t n, char out[TOKEN_DIGEST_BYTES + 1])
 {
-    static const char hex_digits[] = "0123456789abcdef";
     unsigned char digest[SHA256_DIGEST_LENGTH];
 
     SHA256(p, n, digest);
-    for (size_t i = 0; i < sizeof digest; i++) {
-        out[2 * i] = hex_digits[digest[i] >> 4];
-        out[2 * i + 1] = hex_digits[digest[i] & 15];
-    }
+    hex_write(digest, sizeof digest, out);
     out[TOKEN_DIGEST_BYTES] = 0;
 }
 

@@ -36,16 +36,23 @@ void sha256_of_parts(const struct bytes *parts, size_t count,
     EVP_MD_CTX_free(c);
 }
 
-void hex_put(const void *p, size_t n, struct buf *out)
+void hex_write(const void *p, size_t n, char *to)
 {
     static const char digits[] = "0123456789abcdef";
     const uint8_t *from = p;
-    char *to = buf_add(out, 2 * n);
 
-    for (size_t i = 0; i < n && to; i++) {
+    for (size_t i = 0; i < n; i++) {
         *to++ = digits[from[i] >> 4];
         *to++ = digits[from[i] & 15];
     }
+}
+
+void hex_put(const void *p, size_t n, struct buf *out)
+{
+    char *to = buf_add(out, 2 * n);
+
+    if (to)
+        hex_write(p, n, to);
 }
 
 int hex_digit(char c)

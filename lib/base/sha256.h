@@ -13,7 +13,9 @@ void sha256(struct bytes text, uint8_t out[SHA256_BYTES]);
 void sha256_of_parts(const struct bytes *parts, size_t count,
                      uint8_t out[SHA256_BYTES]);
 
-/* Appends two digits, in lower case, for each byte. */
+/* Writes two digits, in lower case, for each byte, and no NUL. */
+void hex_write(const void *p, size_t n, char *to);
+/* Appends them. */
 void hex_put(const void *p, size_t n, struct buf *out);
 
 /* The value of a hexadecimal digit in either letter case, else -1. */
