@@ -46,7 +46,7 @@ struct db {
     stmt *begin, *begin_read, *commit, *rollback, *free_pages, *all_pages;
     struct db_origin *origin;
     bool in_txn, full;
-    bool begun; /* SQLite's transaction: at the first statement of ours */
+    bool begun;          /* SQLite's transaction has begun: begin_once() */
     bool schema_changed; /* by the transaction; SQLite counts no row for that */
     int changes_at_begin;
     int commit_rc; /* of the last COMMIT */
@@ -584,7 +584,7 @@ sqlite3 *db_handle(struct db *db)
     return db->h;
 }
 
-/* A turn that uses no statement costs no locks. */
+/* BEGIN takes the locks of the file, which a turn without a statement does not need. */
 static void begin_once(struct db *db)
 {
     if (!db->in_txn || db->begun)
