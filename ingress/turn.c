@@ -159,7 +159,7 @@ static int turn_http(struct ingress *g, int64_t now, int64_t mono)
 {
     int pause_ms = intake_rate_pause_ms(&g->intake_rate, mono_us());
 
-    g->daemon.loop.watch[g->http_watch].events = pause_ms ? 0 : ZMQ_POLLIN;
+    g->daemon.loop.watch[g->http_watch].wakes = !pause_ms;
     return pause_ms ? pause_ms : http_run(g->http, now, mono);
 }
 

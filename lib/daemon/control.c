@@ -770,6 +770,9 @@ static bool take_some(struct control *c, const struct loop *loop)
 {
     int64_t until_us = mono_us() + REQUESTS_US;
 
+    if (!c->kept.to && !loop_socket_ready(loop, c->router) &&
+        !(c->far && loop_socket_ready(loop, c->far)))
+        return false;
     do {
         if (!take(c))
             return false;

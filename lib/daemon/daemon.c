@@ -496,6 +496,17 @@ static bool take_from(struct daemon *d, zframe_t *(*take)(struct mailbox *),
     return false;
 }
 
+static bool inboxes_ready(const struct daemon *d)
+{
+    zsock_t *inboxes[MAILBOX_SOCKETS];
+    int n = mailbox_sockets(d->mailbox, inboxes);
+
+    for (int i = 0; i < n; i++)
+        if (loop_socket_ready(&d->loop, inboxes[i]))
+            return true;
+    return false;
+}
+
 /* Bounded; true: there may be more. The priority inbox is read first. At least one frame
  * of the other inbox is taken in any case, so that neither starves. */
 static bool take_frames(struct daemon *d)
@@ -503,7 +514,9 @@ static bool take_frames(struct daemon *d)
     bool full = links_resume(d->links) == GR_AGAIN;
     bool has_time;
 
-    d->inbox_empty = false;
+    d->inbox_empty = d->priority_empty = !full && !inboxes_ready(d);
+    if (d->inbox_empty)
+        return false;
     d->priority_empty = take_from(d, mailbox_take_priority, 0, &full);
     has_time = !d->plan->has_time || d->plan->has_time(d->plan->self);
     if (has_time)

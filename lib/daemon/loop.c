@@ -54,13 +54,13 @@ static int watch(struct loop *l, void *socket, int fd)
     assert(l->watch_count < LOOP_WATCH_MAX);
     l->watch[l->watch_count].socket = socket;
     l->watch[l->watch_count].fd = fd;
-    l->watch[l->watch_count].events = ZMQ_POLLIN;
+    l->watch[l->watch_count].wakes = true;
     return l->watch_count++;
 }
 
 int loop_watch_socket(struct loop *l, zsock_t *socket)
 {
-    return watch(l, zsock_resolve(socket), -1);
+    return watch(l, zsock_resolve(socket), zsock_fd(socket));
 }
 
 int loop_watch_fd(struct loop *l, int fd)
@@ -73,31 +73,78 @@ bool loop_ready(const struct loop *l, int w)
     return l->watch[w].ready;
 }
 
+bool loop_socket_ready(const struct loop *l, zsock_t *socket)
+{
+    void *is = zsock_resolve(socket);
+
+    for (int i = 0; i < l->watch_count; i++)
+        if (l->watch[i].socket == is)
+            return l->watch[i].ready;
+    return true;
+}
+
 bool loop_spent(const struct loop *l)
 {
     return mono_us() - l->turn_us > TURN_US + l->requests_us;
 }
 
+/* ---- the wait ---- */
+
+static bool has_events(void *socket, int wanted)
+{
+    int events = 0;
+    size_t n = sizeof events;
+
+    return zmq_getsockopt(socket, ZMQ_EVENTS, &events, &n) == 0 &&
+           events & wanted;
+}
+
+/* Adds the sockets of `more_items`, and shortens the wait if one is ready or they are too many. */
+static int watch_more(struct loop *l, struct pollfd *fds, int *ms)
+{
+    zmq_pollitem_t items[LOOP_MORE_MAX];
+    int n = l->more_items ? l->more_items(l->self, items, LOOP_MORE_MAX) : 0;
+
+    if (n > LOOP_MORE_MAX) {
+        *ms = loop_sooner(*ms, UNWATCHED_MS);
+        return 0;
+    }
+    for (int i = 0; i < n; i++) {
+        size_t bytes = sizeof fds[i].fd;
+
+        fds[i] = (struct pollfd){.events = POLLIN};
+        if (zmq_getsockopt(items[i].socket, ZMQ_FD, &fds[i].fd, &bytes) != 0 ||
+            has_events(items[i].socket, items[i].events))
+            *ms = 0;
+    }
+    return n;
+}
+
+/* The descriptor of a ZeroMQ socket becomes readable when its state changes, not while it has messages
+ * (zmq_getsockopt(3), ZMQ_FD). So each is asked for its events before the wait, and those that changed once more after it.
+ * zmq_poll() asks all of them twice, with a system call each, and calls poll() twice. */
 static void wait_for(struct loop *l, int ms)
 {
-    zmq_pollitem_t items[LOOP_WATCH_MAX + LOOP_MORE_MAX];
-    int more = 0;
+    struct pollfd fds[LOOP_WATCH_MAX + LOOP_MORE_MAX];
+    int n = l->watch_count + watch_more(l, fds + l->watch_count, &ms);
 
-    for (int i = 0; i < l->watch_count; i++)
-        items[i] = (zmq_pollitem_t){.socket = l->watch[i].socket,
-                                    .fd = l->watch[i].fd,
-                                    .events = l->watch[i].events};
-    if (l->more_items)
-        more = l->more_items(l->self, items + l->watch_count, LOOP_MORE_MAX);
-    if (more > LOOP_MORE_MAX) {
-        more = LOOP_MORE_MAX;
-        ms = ms < 0 || ms > UNWATCHED_MS ? UNWATCHED_MS : ms;
+    for (int i = 0; i < l->watch_count; i++) {
+        void *socket = l->watch[i].socket;
+
+        fds[i] = (struct pollfd){.fd = l->watch[i].wakes ? l->watch[i].fd : -1,
+                                 .events = POLLIN};
+        l->watch[i].ready = socket && has_events(socket, ZMQ_POLLIN);
+        if (l->watch[i].ready)
+            ms = 0;
     }
-    if (zmq_poll(items, l->watch_count + more, ms) < 0)
-        for (int i = 0; i < l->watch_count; i++)
-            items[i].revents = 0;
-    for (int i = 0; i < l->watch_count; i++)
-        l->watch[i].ready = items[i].revents != 0;
+    if (poll(fds, (nfds_t)n, ms) <= 0)
+        return;
+    for (int i = 0; i < l->watch_count; i++) {
+        void *socket = l->watch[i].socket;
+
+        if (fds[i].revents && !l->watch[i].ready)
+            l->watch[i].ready = !socket || has_events(socket, ZMQ_POLLIN);
+    }
 }
 
 static void read_signals(struct loop *l)

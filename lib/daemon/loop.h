@@ -87,7 +87,7 @@ struct loop {
     struct {
         void *socket; /* ZeroMQ, or NULL */
         int fd;
-        short events; /* ZMQ_POLLIN… */
+        bool wakes; /* a process may set it to false for a descriptor */
         bool ready;
     } watch[LOOP_WATCH_MAX];
     int watch_count;
@@ -108,6 +108,9 @@ int loop_watch_socket(struct loop *loop, zsock_t *socket);
 int loop_watch_fd(struct loop *loop, int fd);
 /* Whether this watch woke the present turn. */
 bool loop_ready(const struct loop *loop, int watch);
+/* The same of a socket; true for one that is not watched. To receive from a socket that has no message costs two system
+ * calls, so a turn should not try. */
+bool loop_socket_ready(const struct loop *loop, zsock_t *socket);
 /* Whether the turn has used its 5 ms; the rest is for the next turn. */
 bool loop_spent(const struct loop *loop);
 /* From after_commit(): whether the loop will leave the processor to others before the next turn. */

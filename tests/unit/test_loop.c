@@ -9,13 +9,13 @@
 #include "clock.h"
 #include "log.h"
 #include "loop.h"
+#include <czmq.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include <zmq.h>
 
 static const char *const steps[] = {"CREATE TABLE t(v INTEGER, pad BLOB)"};
 static const struct db_schema schema = {.steps = steps, .count = 1};
@@ -27,6 +27,7 @@ static struct test {
     stmt *insert;
     char story[4096];
     int turns, pipe[2], watch;
+    zsock_t *push, *pull;
     bool big;
 } t;
 
@@ -306,6 +307,59 @@ static void a_descriptor_wakes_it(void **state)
     close(t.pipe[1]);
 }
 
+/* A message stays in the socket for two turns. Its signal has been consumed before the first wait, as sending on a socket may do. */
+static int work_receiving(void *self)
+{
+    bool ready = loop_socket_ready(&t.loop, t.pull);
+    char *text;
+
+    (void)self;
+    switch (t.turns++) {
+    case 0:
+        assert_false(ready);
+        assert_int_equal(zstr_send(t.push, "x"), 0);
+        while (!(zsock_events(t.pull) & ZMQ_POLLIN))
+            ;
+        return 60000;
+    case 1:
+        assert_true(ready);
+        return 60000;
+    case 2:
+        assert_true(ready);
+        text = zstr_recv(t.pull);
+        assert_string_equal(text, "x");
+        zstr_free(&text);
+        return 20;
+    case 3:
+        assert_false(ready);
+        assert_int_equal(zstr_send(t.push, "y"), 0); /* comes meanwhile */
+        return 60000;
+    default:
+        assert_true(ready);
+        t.loop.done = true;
+        return 0;
+    }
+}
+
+static void a_message_wakes_it_until_it_is_received(void **state)
+{
+    int64_t began = mono_ms();
+
+    (void)state;
+    t.pull = zsock_new(ZMQ_PULL);
+    t.push = zsock_new(ZMQ_PUSH);
+    assert_int_equal(zsock_bind(t.pull, "ipc://%s/x.inbox", t.dir), 0);
+    assert_int_equal(zsock_connect(t.push, "ipc://%s/x.inbox", t.dir), 0);
+    loop_watch_socket(&t.loop, t.pull);
+    assert_true(loop_socket_ready(&t.loop, t.push)); /* it is not watched */
+    t.loop.work = work_receiving;
+    t.loop.after_commit = send_nothing;
+    loop_run(&t.loop);
+    assert_in_range(mono_ms() - began, 0, 5000);
+    zsock_destroy(&t.push);
+    zsock_destroy(&t.pull);
+}
+
 static int work_times(void *self)
 {
     (void)self;
@@ -407,6 +461,7 @@ int main(void)
         T(a_broken_pipe_is_an_error_and_ends_no_process),
         T(files_may_be_as_many_as_the_hard_limit),
         T(a_descriptor_wakes_it),
+        T(a_message_wakes_it_until_it_is_received),
         T(the_loop_sleeps_as_asked_and_notices_stalls),
         T(a_turn_waits_only_if_it_may_and_processors_are_contended),
         T(a_stop_does_not_wait_for_a_processor),
