@@ -85,14 +85,19 @@ void alert_events_note(struct alert_events *e, const struct change *change)
     e->waits = true;
 }
 
+void alert_events_look(struct alert_events *e)
+{
+    ipc_follow(e->sequencer, e->c->daemon.settings->run_dir, "sequencer",
+               "control", &e->file);
+}
+
 int alert_events_work(struct alert_events *e)
 {
     char code[CONTROL_CODE_BYTES], why[200];
     zmsg_t *msg;
 
-    ipc_follow(e->sequencer, e->c->daemon.settings->run_dir, "sequencer",
-               "control", &e->file);
-    while ((msg = zmsg_recv(e->sequencer))) {
+    while (loop_socket_ready(&e->c->daemon.loop, e->sequencer) &&
+           (msg = zmsg_recv(e->sequencer))) {
         zframe_t *text = zmsg_last(msg);
         json_t *reply = control_reading(
             (struct bytes){zframe_data(text), zframe_size(text)}, code, why);

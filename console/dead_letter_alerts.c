@@ -351,7 +351,9 @@ void dead_letter_alerts_work(struct console *c)
     zmsg_t *msg;
     json_t *doc;
 
-    while ((msg = zmsg_recv(c->dlqd))) { /* an empty frame, then the response */
+    /* an empty frame, then the response */
+    while (loop_socket_ready(&c->daemon.loop, c->dlqd) &&
+           (msg = zmsg_recv(c->dlqd))) {
         zframe_t *text = zmsg_last(msg);
 
         c->asked_ms = 0;

@@ -78,6 +78,8 @@ void console_open(void *self)
 
 static bool take_frames(struct console *c)
 {
+    if (!loop_socket_ready(&c->daemon.loop, forward_in(c->forward)))
+        return false;
     for (int i = 0; i < FRAMES_PER_TURN; i++) {
         zframe_t *frame = forward_take(c->forward);
         gr_rc rc;
@@ -118,6 +120,7 @@ int console_work(void *self)
         forward_look(c->forward);
         while (forward_gone(c->forward, name))
             collector_forget(c->collector, name);
+        alert_events_look(c->alert_events);
         c->look_due_ms = now + LOOK_MS;
     }
     (void)api_work(c->api); /* first, so that web_run() writes its responses */

@@ -144,7 +144,8 @@ int event_types_work(struct event_types *t)
     int64_t now = t->g->daemon.loop.mono_ms;
     zmsg_t *msg;
 
-    while ((msg = zmsg_recv(t->sequencer))) {
+    while (loop_socket_ready(&t->g->daemon.loop, t->sequencer) &&
+           (msg = zmsg_recv(t->sequencer))) {
         zframe_t *text = zmsg_last(msg);
         json_t *reply = control_reading(
             (struct bytes){zframe_data(text), zframe_size(text)}, code, why);
