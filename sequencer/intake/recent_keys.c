@@ -152,6 +152,51 @@ void recent_keys_each(const struct recent_keys *r, recent_key_fn *fn, void *arg)
         fn(arg, &r->moving.rows[i]);
 }
 
+enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS };
+
+static size_t digit_of(const struct key_row *row, int shift)
+{
+    return (size_t)((uint64_t)row->k >> shift) % DIGITS;
+}
+
+/* Whether `to` has the rows now: not if all have the same digit. */
+static bool sort_by_digit(const struct key_row *rows, size_t n, int shift,
+                          struct key_row *to)
+{
+    size_t at[DIGITS] = {0}, next = 0;
+
+    for (size_t i = 0; i < n; i++)
+        at[digit_of(&rows[i], shift)]++;
+    if (at[digit_of(&rows[0], shift)] == n)
+        return false;
+    for (size_t d = 0; d < DIGITS; d++) {
+        size_t count = at[d];
+
+        at[d] = next;
+        next += count;
+    }
+    for (size_t i = 0; i < n; i++)
+        to[at[digit_of(&rows[i], shift)]++] = rows[i];
+    return true;
+}
+
+/* A radix sort: by the lowest digit first. qsort() took 6 ms of a turn. Row numbers are not negative. */
+static void sort(struct batch *b)
+{
+    struct key_row *from = b->rows, *to = gr_alloc(b->count * sizeof *to);
+
+    for (int shift = 0; shift < 64; shift += DIGIT_BITS)
+        if (sort_by_digit(from, b->count, shift, to)) {
+            struct key_row *sorted = to;
+
+            to = from;
+            from = sorted;
+        }
+    free(to);
+    b->rows = from;
+    b->capacity = b->count;
+}
+
 static void begin_to_move(struct recent_keys *r)
 {
     r->moving = r->added;
@@ -159,7 +204,7 @@ static void begin_to_move(struct recent_keys *r)
     r->moved = 0;
     r->added = (struct batch){0};
     lookup_fini(&r->by_k);
-    qsort(r->moving.rows, r->moving.count, sizeof *r->moving.rows, by_number);
+    sort(&r->moving);
 }
 
 void recent_keys_work(struct recent_keys *r, recent_needed_fn *needed,

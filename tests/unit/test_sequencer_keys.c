@@ -194,6 +194,8 @@ static void a_turn_moves_a_bounded_number_of_keys(void **state)
     keys_store(keys);
     before = rows("keys");
     assert_int_equal(before, RECENT_MOVED_MIN);
+    for (int64_t n = 1; n <= RECENT_KEYS; n += 97)
+        assert_int_equal(keys_find(keys, key_of(n), 2000, DAY_MS, 0), n);
     for (int64_t n = 1; n <= 1000;
          n++) /* at least as fast as new ones are added */
         keys_add(keys, key_of(-n), n, 1000, DAY_MS, 1000);
