@@ -32,7 +32,7 @@
 
 enum {
     LOOK_MS = 1000,
-    TURN_WAIT_US = 4000, /* between two turns, while processors are contended */
+    TURN_WAIT_US = 2000, /* between two turns, while processors are contended */
     ORDER_PER_TURN = 128,
     /* events taken in a turn beyond the deliveries that ended */
     EVENTS_MORE = 16,
