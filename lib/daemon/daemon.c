@@ -512,16 +512,13 @@ static bool inboxes_ready(const struct daemon *d)
 static bool take_frames(struct daemon *d)
 {
     bool full = links_resume(d->links) == GR_AGAIN;
-    bool has_time;
+    bool none = !full && !inboxes_ready(d), has_time;
 
-    d->inbox_empty = d->priority_empty = !full && !inboxes_ready(d);
-    if (d->inbox_empty)
-        return false;
-    d->priority_empty = take_from(d, mailbox_take_priority, 0, &full);
+    d->priority_empty = none || take_from(d, mailbox_take_priority, 0, &full);
     has_time = !d->plan->has_time || d->plan->has_time(d->plan->self);
-    if (has_time)
-        d->inbox_empty = take_from(d, mailbox_take, 1, &full) &&
-                         d->priority_empty;
+    d->inbox_empty = none ||
+                     (has_time && take_from(d, mailbox_take, 1, &full) &&
+                      d->priority_empty);
     return !d->inbox_empty;
 }
 

@@ -90,16 +90,17 @@ bool loop_spent(const struct loop *l)
 
 /* ---- the wait ---- */
 
+/* Also if it cannot be asked: then the turn finds out. */
 static bool has_events(void *socket, int wanted)
 {
     int events = 0;
     size_t n = sizeof events;
 
-    return zmq_getsockopt(socket, ZMQ_EVENTS, &events, &n) == 0 &&
+    return zmq_getsockopt(socket, ZMQ_EVENTS, &events, &n) != 0 ||
            events & wanted;
 }
 
-/* Adds the sockets of `more_items`, and shortens the wait if one is ready or they are too many. */
+/* Adds the sockets of `more_items`, and shortens the wait if one is ready or not all of them can be added. */
 static int watch_more(struct loop *l, struct pollfd *fds, int *ms)
 {
     zmq_pollitem_t items[LOOP_MORE_MAX];
@@ -107,12 +108,12 @@ static int watch_more(struct loop *l, struct pollfd *fds, int *ms)
 
     if (n > LOOP_MORE_MAX) {
         *ms = loop_sooner(*ms, UNWATCHED_MS);
-        return 0;
+        n = LOOP_MORE_MAX;
     }
     for (int i = 0; i < n; i++) {
         size_t bytes = sizeof fds[i].fd;
 
-        fds[i] = (struct pollfd){.events = POLLIN};
+        fds[i] = (struct pollfd){.fd = -1, .events = POLLIN};
         if (zmq_getsockopt(items[i].socket, ZMQ_FD, &fds[i].fd, &bytes) != 0 ||
             has_events(items[i].socket, items[i].events))
             *ms = 0;
@@ -122,7 +123,8 @@ static int watch_more(struct loop *l, struct pollfd *fds, int *ms)
 
 /* The descriptor of a ZeroMQ socket becomes readable when its state changes, not while it has messages
  * (zmq_getsockopt(3), ZMQ_FD). So each is asked for its events before the wait, and those that changed once more after it.
- * zmq_poll() asks all of them twice, with a system call each, and calls poll() twice. */
+ * It may end early, without an event: a peer that connects changes the state, too.
+ * zmq_poll() asks all of them before and after its wait, with two system calls each, and calls poll() twice. */
 static void wait_for(struct loop *l, int ms)
 {
     struct pollfd fds[LOOP_WATCH_MAX + LOOP_MORE_MAX];

@@ -36,7 +36,7 @@ struct loop {
      * must not touch rows or send this turn's results. */
     void (*meanwhile)(void *self);
     /* Sockets to wait for beside the watches, in this wait only. Returns their number; if
-     * they are more than `max`, none is written, and the wait is short. May be NULL. */
+     * they are more than `max`, `max` are written, and the wait is short. May be NULL. */
     int (*more_items)(void *self, zmq_pollitem_t *items, int max);
 
     /* While the sync of any other commit is under way in a thread: does one bounded piece of work that
@@ -108,8 +108,8 @@ int loop_watch_socket(struct loop *loop, zsock_t *socket);
 int loop_watch_fd(struct loop *loop, int fd);
 /* Whether this watch woke the present turn. */
 bool loop_ready(const struct loop *loop, int watch);
-/* The same of a socket; true for one that is not watched. To receive from a socket that has no message costs two system
- * calls, so a turn should not try. */
+/* Whether a socket had a message at the last wait; true for one that is not watched. A message that came since is for the next
+ * turn. To receive from a socket without a message costs two system calls, so a turn should not try. */
 bool loop_socket_ready(const struct loop *loop, zsock_t *socket);
 /* Whether the turn has used its 5 ms; the rest is for the next turn. */
 bool loop_spent(const struct loop *loop);

@@ -10,6 +10,7 @@
 #include "log.h"
 #include "loop.h"
 #include <czmq.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ static struct test {
     struct db *db;
     stmt *insert;
     char story[4096];
-    int turns, pipe[2], watch;
+    int turns, pipe[2], watch, sent;
     zsock_t *push, *pull;
     bool big;
 } t;
@@ -360,6 +361,70 @@ static void a_message_wakes_it_until_it_is_received(void **state)
     zsock_destroy(&t.pull);
 }
 
+/* Receives what was sent, when it is told to. */
+static void *drain(void *arg)
+{
+    zsock_t *pull = arg;
+    char c;
+
+    if (read(t.pipe[0], &c, 1) == 1)
+        for (int i = 0; i < t.sent; i++)
+            zframe_destroy(&(zframe_t *){zframe_recv(pull)});
+    return NULL;
+}
+
+static int watch_full(void *self, zmq_pollitem_t *items, int max)
+{
+    (void)self;
+    assert_in_range(max, 1, LOOP_MORE_MAX);
+    items[0] = (zmq_pollitem_t){.socket = zsock_resolve(t.push),
+                                .events = ZMQ_POLLOUT};
+    if (t.turns == 1) /* full: the loop is about to wait for space */
+        assert_int_equal(write(t.pipe[1], "x", 1), 1);
+    return t.turns ? 1 : 0;
+}
+
+static int work_full(void *self)
+{
+    (void)self;
+    if (t.turns++ == 0) {
+        while (zsock_events(t.push) & ZMQ_POLLOUT) {
+            assert_int_equal(zsock_send(t.push, "s", "x"), 0);
+            t.sent++;
+        }
+        return 60000;
+    }
+    /* A wait may end early. The one with space must not last. */
+    t.loop.done = t.turns > 2 && zsock_events(t.push) & ZMQ_POLLOUT;
+    return 60000;
+}
+
+static void a_peer_that_has_space_again_wakes_it(void **state)
+{
+    int64_t began = mono_ms();
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(pipe(t.pipe), 0);
+    t.pull = zsock_new(ZMQ_PULL);
+    t.push = zsock_new(ZMQ_PUSH);
+    zsock_set_rcvhwm(t.pull, 1);
+    zsock_set_sndhwm(t.push, 1);
+    assert_int_equal(zsock_bind(t.pull, "inproc://full"), 0);
+    assert_int_equal(zsock_connect(t.push, "inproc://full"), 0);
+    assert_int_equal(pthread_create(&thread, NULL, drain, t.pull), 0);
+    t.loop.more_items = watch_full;
+    t.loop.work = work_full;
+    t.loop.after_commit = send_nothing;
+    loop_run(&t.loop);
+    assert_in_range(mono_ms() - began, 0, 5000);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    zsock_destroy(&t.push);
+    zsock_destroy(&t.pull);
+    close(t.pipe[0]);
+    close(t.pipe[1]);
+}
+
 static int work_times(void *self)
 {
     (void)self;
@@ -462,6 +527,7 @@ int main(void)
         T(files_may_be_as_many_as_the_hard_limit),
         T(a_descriptor_wakes_it),
         T(a_message_wakes_it_until_it_is_received),
+        T(a_peer_that_has_space_again_wakes_it),
         T(the_loop_sleeps_as_asked_and_notices_stalls),
         T(a_turn_waits_only_if_it_may_and_processors_are_contended),
         T(a_stop_does_not_wait_for_a_processor),
