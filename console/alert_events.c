@@ -134,6 +134,7 @@ void alert_events_flush(struct alert_events *e)
         json_object_set_new(report, "n", json_integer(col_i64(e->oldest, 0)));
         text = control_question("alert_event", report, NULL);
         e->asked_ms = now;
+        alert_events_look(e);
         zsock_send(e->sequencer, "zs", text);
         free(text);
         json_decref(report);

@@ -711,8 +711,12 @@ int web_run(struct web *w, int64_t now_wall_ms, int64_t now_mono_ms)
     w->now_ms = now_wall_ms;
     w->mono_ms = now_mono_ms;
     MHD_run(w->mhd);
-    if (w->resumed) { /* one run makes a response, the next writes it */
+    /* One run makes a response, the next writes it, the third ends the request, and the fourth takes note that the connection can
+     * be written to. Left to the loop, each of the last two would be a turn of its own. */
+    if (w->resumed) {
         w->resumed = 0;
+        MHD_run(w->mhd);
+        MHD_run(w->mhd);
         MHD_run(w->mhd);
     }
     if (MHD_get_timeout(w->mhd, &more_ms) == MHD_NO)
