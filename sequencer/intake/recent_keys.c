@@ -180,7 +180,7 @@ static bool sort_by_digit(const struct key_row *rows, size_t n, int shift,
     return true;
 }
 
-/* A radix sort: by the lowest digit first. qsort() took 6 ms of a turn. Row numbers are not negative. */
+/* A radix sort: by the lowest digit first. qsort() took 6 ms of a turn. Row numbers are not negative, so the order is that of by_number(). */
 static void sort(struct batch *b)
 {
     struct key_row *from = b->rows, *to = gr_alloc(b->count * sizeof *to);
