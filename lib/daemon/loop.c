@@ -90,7 +90,7 @@ bool loop_spent(const struct loop *l)
 
 /* ---- the wait ---- */
 
-/* Also if it cannot be asked: then the turn finds out. */
+/* True also if it cannot be asked: then the turn tries to receive. */
 static bool has_events(void *socket, int wanted)
 {
     int events = 0;
