@@ -14,7 +14,7 @@ void alert_events_close(struct alert_events *e);
 void alert_events_note(struct alert_events *e, const struct change *change);
 /* In the transaction of a turn: takes the sequencer's replies. Returns the longest sleep, ms. */
 int alert_events_work(struct alert_events *e);
-/* Now and then: finds the sequencer again if another process has taken its place. */
+/* Once a second, and before a report: finds the sequencer again if another process has taken its place. */
 void alert_events_look(struct alert_events *e);
 /* After the commit: reports the oldest one. */
 void alert_events_flush(struct alert_events *e);
