@@ -3,6 +3,7 @@
  *   rig-load --target URL --secret S [--count N | --seconds S] [--rate R]
  *            [--connections C] [--workspaces K] [--size BYTES] [--first N]
  *            [--timeout S] [--deadline S] [--acks FILE] [--json] [--spread 1]
+ *            [--signature-header NAME] [--header LINE] [--envelope BEFORE%AFTER]
  *
  * Without --rate each connection sends its next event when it has the response
  * to the last. With it events are due on a clock, whether or not ingress
@@ -13,6 +14,10 @@
  * --spread, with a hash of n instead, so that they are not equally busy. Nothing
  * is retried: an event whose connection breaks is recorded as an error and the
  * next takes its place. A connection that can't be made costs no event.
+ *
+ * For servers that expect something else than Plane's requests: --signature-header
+ * names the header with the signature, --header is one more header, and --envelope
+ * sends each body between two texts; the signature is that of the bare body.
  *
  * --acks writes a JSON line for each event that was sent:
  *   {"n":7,"workspace":"ws-0007","signature":"<hex>","sent_ms":…,
@@ -53,6 +58,7 @@
 
 struct options {
     const char *host_header, *path, *secret, *acks;
+    const char *signature_header, *header, *before, *after;
     struct sockaddr_in address;
     int64_t count, first, rate;
     int64_t run_us, timeout_us, deadline_us;
@@ -190,6 +196,7 @@ static void make_request(struct load *l, struct connection *c)
 {
     int number = workspace_of(l, c->n);
     const struct workspace *w = &l->workspaces[number];
+    const struct options *o = &l->o;
     static struct text tail;
 
     if (!w->head.len) /* there may be millions, and few of them used */
@@ -199,18 +206,23 @@ static void make_request(struct load *l, struct connection *c)
     sign(w, &tail, c->signature);
     c->out.len = 0;
     text_str(&c->out, "POST ");
-    text_str(&c->out, l->o.path);
+    text_str(&c->out, o->path);
     text_str(&c->out, " HTTP/1.1\r\nHost: ");
-    text_str(&c->out, l->o.host_header);
+    text_str(&c->out, o->host_header);
     text_fmt(&c->out,
              "\r\nContent-Type: application/json\r\n"
-             "X-Plane-Event: issue\r\nX-Plane-Signature: %s\r\n"
-             "X-Plane-Delivery: %08x-%04x-4000-8000-%012llx\r\n"
-             "Content-Length: %zu\r\n\r\n",
-             c->signature, (unsigned)(l->run >> 32), (unsigned)l->run & 0xffff,
-             (unsigned long long)c->n, w->head.len + tail.len);
+             "X-Plane-Event: issue\r\n%s: %s\r\n"
+             "X-Plane-Delivery: %08x-%04x-4000-8000-%012llx\r\n",
+             o->signature_header, c->signature, (unsigned)(l->run >> 32),
+             (unsigned)l->run & 0xffff, (unsigned long long)c->n);
+    if (o->header)
+        text_fmt(&c->out, "%s\r\n", o->header);
+    text_fmt(&c->out, "Content-Length: %zu\r\n\r\n",
+             strlen(o->before) + w->head.len + tail.len + strlen(o->after));
+    text_str(&c->out, o->before);
     text_add(&c->out, w->head.at, w->head.len);
     text_add(&c->out, tail.at, tail.len);
+    text_str(&c->out, o->after);
 }
 
 /* --- what was said ------------------------------------------------------ */
@@ -607,6 +619,17 @@ static void parse_target(struct options *o, char *url)
         fail("--target: %s is no IPv4 address", name);
 }
 
+static void parse_envelope(struct options *o, char *envelope)
+{
+    char *place = strchr(envelope, '%');
+
+    if (!place)
+        fail("--envelope: %s has no %% where the body is", envelope);
+    *place = '\0';
+    o->before = envelope;
+    o->after = place + 1;
+}
+
 static int64_t seconds_us(const char *s)
 {
     return (int64_t)(strtod(s, NULL) * (double)SECOND_US);
@@ -629,6 +652,9 @@ static void parse_options(struct options *o, int argc, char **argv)
         {"acks", required_argument, NULL, 'a'},
         {"json", no_argument, NULL, 'j'},
         {"spread", required_argument, NULL, 'p'},
+        {"signature-header", required_argument, NULL, 'g'},
+        {"header", required_argument, NULL, 'h'},
+        {"envelope", required_argument, NULL, 'e'},
         {0}};
     int option;
 
@@ -675,6 +701,15 @@ static void parse_options(struct options *o, int argc, char **argv)
             break;
         case 'p':
             o->spread = (int)strtol(optarg, NULL, 10);
+            break;
+        case 'g':
+            o->signature_header = optarg;
+            break;
+        case 'h':
+            o->header = optarg;
+            break;
+        case 'e':
+            parse_envelope(o, optarg);
             break;
         default:
             exit(64);
@@ -732,6 +767,9 @@ int main(int argc, char **argv)
                            .workspaces = 1,
                            .size = 1024,
                            .first = 1,
+                           .signature_header = "X-Plane-Signature",
+                           .before = "",
+                           .after = "",
                            .timeout_us = 30 * SECOND_US,
                            .deadline_us = 3600 * SECOND_US}};
 
