@@ -8,7 +8,7 @@ SOURCE = FromSource("https://github.com/nuetzliches/hookaido",
                     {"hookaido": "./cmd/hookaido"})
 
 # max_depth: the default, 10,000, refuses events while a backlog waits. egress: by default,
-# only https to public addresses. access_log: no other pipeline logs each request.
+# only https to public addresses. Logs: no other pipeline logs each request.
 CONFIG = """
 ingress {{
   listen 127.0.0.1:{port}
@@ -67,7 +67,8 @@ class Hookaido(Pipeline):
             endpoint=self.rig.receiver.url("/crm")))
         server = self.part(
             "hookaido", SOURCE.program("hookaido"), "run", "--config", config,
-            "--db", self.folder / "hookaido.db", SIGNING_SECRET=rigs.SIGNING_SECRET)
+            "--db", self.folder / "hookaido.db", "--log-level", "warn",
+            SIGNING_SECRET=rigs.SIGNING_SECRET)
         rigs.wait_for(lambda: self.responds(server, self.admin_port, "/healthz"),
                       what="Hookaido to be up")
         self.processes = [server]

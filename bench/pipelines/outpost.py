@@ -1,7 +1,6 @@
 """Outpost with RabbitMQ, Redis and PostgreSQL, as a pipeline of bench/peers. Outpost takes
 events at an API with a key, not webhooks of others: each body is the data of an event."""
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -60,11 +59,12 @@ class Outpost(Pipeline):
             [*as_user, programs / "initdb", "-D", data, "-U", "outpost", "-A", "trust",
              "-E", "UTF8", "--locale=C"],
             check=True, cwd="/", stdout=subprocess.DEVNULL)
-        self.postgres = self.part(
+        server = self.part(
             "postgres", *as_user, programs / "postgres", "-D", data, "-k", data,
             "-p", self.postgres_port, "-c", "listen_addresses=127.0.0.1")
-        rigs.wait_for(lambda: "ready to accept" in self.postgres.log(),
+        rigs.wait_for(lambda: "ready to accept" in server.log(),
                       what="PostgreSQL to be up")
+        return server
 
     def start_rabbitmq(self):
         """A node of its own, which only listens on 127.0.0.1."""
@@ -93,34 +93,36 @@ class Outpost(Pipeline):
 
     def start(self):
         server = redis.start(self, self.folder / "redis", self.redis_port)
-        self.start_postgres()
+        database = self.start_postgres()
         rabbitmq = self.start_rabbitmq()
         settings = {
-            "API_PORT": str(self.port), "API_KEY": API_KEY, "API_JWT_SECRET": "the rig's",
+            "API_PORT": self.port, "API_KEY": API_KEY, "API_JWT_SECRET": "the rig's",
             "AES_ENCRYPTION_SECRET": "0123456789abcdef", "TOPICS": "issue",
-            "REDIS_HOST": "127.0.0.1", "REDIS_PORT": str(self.redis_port),
+            "REDIS_HOST": "127.0.0.1", "REDIS_PORT": self.redis_port,
             "POSTGRES_URL": f"postgres://outpost@127.0.0.1:{self.postgres_port}/postgres"
                             "?sslmode=disable",
             "RABBITMQ_SERVER_URL": f"amqp://guest:guest@127.0.0.1:{self.rabbitmq_port}",
-            "DELIVERY_MAX_CONCURRENCY": str(self.in_flight),
+            "DELIVERY_MAX_CONCURRENCY": self.in_flight,
             "DESTINATIONS_WEBHOOK_MODE": "standard",
             "LOG_LEVEL": "warn", "DISABLE_TELEMETRY": "true"}
-        subprocess.run([SOURCE.program("outpost"), "migrate", "apply", "--yes"],
-                       check=True, cwd=self.rig.folder, env={**os.environ, **settings},
-                       stdout=subprocess.DEVNULL)
-        self.outpost = self.part("outpost", SOURCE.program("outpost-server"), **settings)
-        rigs.wait_for(lambda: self.responds(self.outpost, self.port, "/healthz"), 60,
+        migrate = self.part("migrate", SOURCE.program("outpost"), "migrate", "apply",
+                            "--yes", **settings)
+        assert migrate.wait_exit() == 0, migrate.log()
+        outpost = self.part("outpost", SOURCE.program("outpost-server"), **settings)
+        rigs.wait_for(lambda: self.responds(outpost, self.port, "/healthz"), 60,
                       "Outpost to be up")
         self.post("PUT", "", {})
         self.post("POST", "/destinations", {
             "type": "webhook", "topics": ["issue"],
             "config": {"url": self.rig.receiver.url("/crm")},
             "credentials": {"secret": rigs.SIGNING_SECRET}})
-        self.processes = [self.outpost, server, self.postgres, *rabbitmq]
+        self.processes = [outpost, server, database, *rabbitmq]
 
     def close(self):
-        """PostgreSQL first: killed, it would leave a segment of shared memory."""
-        if self.rig.others[-1] is not self.rig.receiver:
-            self.outpost.kill()
-            self.postgres.stop()
+        """PostgreSQL ends by itself: killed, it would leave a segment of shared memory."""
+        for part in reversed(self.rig.others):
+            if part.name == "postgres":
+                part.stop()
+            else:
+                part.kill()
         super().close()

@@ -3,16 +3,15 @@ and source code.
 
 A pipeline is a class with these members; each object of it is one run in a new folder.
 
-  name           the title of its column
-  packages       {program: Debian package}, of what it needs; see require()
-  install()      builds or installs what is missing, or exits with a message
-  versions()     what was measured, for the first line of the output
-  url            where rig-load posts
-  load_options   further options of rig-load
-  folder         where it stores events
-  start()        returns when it accepts events
-  processes      set by start(): what it runs, each of them with its children
-  close()        stops all and removes the folders
+  name          the title of its column
+  install()     of a peer: builds or installs it, or exits and says what is missing
+  versions()    of a peer: what is measured
+  url           where rig-load posts
+  load_options  further options of rig-load
+  folder        where it stores events
+  start()       returns when it accepts events
+  processes     set by start(): what it runs, without their children
+  close()       stops all and removes the folders
 """
 import os
 import pathlib
@@ -37,6 +36,10 @@ def require(packages):
 def printed(*command):
     return subprocess.run(command, capture_output=True, text=True,
                           check=True).stdout.strip()
+
+
+def go_minor_version():
+    return int(printed("go", "env", "GOVERSION").split(".")[1])
 
 
 class Pipeline:
@@ -75,16 +78,17 @@ class FromSource:
         return PEERS / "bin" / name
 
     def build(self):
-        if not shutil.which("go"):
-            sys.exit("go is missing: install Go 1.21 or newer (golang-go of bookworm-backports), "
-                     "which downloads the version that the peer's go.mod names")
+        if not shutil.which("go") or go_minor_version() < 21:
+            sys.exit("go is missing or older than 1.21: apt-get install -t bookworm-backports "
+                     "golang-go, which then downloads the version that the peer asks for")
         if not self.folder.exists():
-            folder = os.path.relpath(self.folder)
-            sys.exit(f"{folder} is missing: git clone {self.repository} {folder} && "
-                     f"git -C {folder} checkout {self.commit}")
+            sys.exit(f"{self.folder} is missing: git clone {self.repository} {self.folder} && "
+                     f"git -C {self.folder} checkout {self.commit}")
         for name, package in self.programs.items():
-            subprocess.run(["go", "build", "-o", self.program(name), package],
-                           cwd=self.folder, check=True)
+            done = subprocess.run(["go", "build", "-o", self.program(name), package],
+                                  cwd=self.folder)
+            if done.returncode:
+                sys.exit(f"go build {package} failed in {self.folder}")
 
     def version(self):
         return printed("git", "-C", str(self.folder), "describe", "--tags", "--always")
