@@ -13,7 +13,6 @@ A pipeline is a class with these members; each object of it is one run in a new 
   processes     set by start(): what it runs, without their children
   close()       stops all and removes the folders
 """
-import os
 import pathlib
 import shutil
 import subprocess
