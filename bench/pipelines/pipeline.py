@@ -78,8 +78,8 @@ class FromSource:
 
     def build(self):
         if not shutil.which("go") or go_minor_version() < 21:
-            sys.exit("go is missing or older than 1.21: apt-get install -t bookworm-backports "
-                     "golang-go, which then downloads the version that the peer asks for")
+            sys.exit("go is missing or older than 1.21 (Debian 12 has 1.19): install a newer one, "
+                     "which then downloads the version that the peer asks for")
         if not self.folder.exists():
             sys.exit(f"{self.folder} is missing: git clone {self.repository} {self.folder} && "
                      f"git -C {self.folder} checkout {self.commit}")
