@@ -92,11 +92,11 @@ CREATE TABLE heads (
 
 -- ---- duplicates ----
 
--- Idempotency keys (dedupe.h). `k` is the number of the key's generation and 48 bits of the
--- key, so that new rows are close together.
+-- Idempotency keys (dedupe.h). `k` is the number of the key's generation, that of its segment there, and
+-- 45 bits of the key, so that new rows are close together.
 CREATE TABLE keys (
   k           INTEGER PRIMARY KEY,
-  rest        INTEGER NOT NULL,       -- 48 more bits of the key
+  rest        INTEGER NOT NULL,       -- 51 more bits of the key
   event       INTEGER NOT NULL,
   received_ms INTEGER NOT NULL
 ) STRICT;
@@ -114,7 +114,9 @@ CREATE TABLE key_generations (
   made_ms INTEGER NOT NULL,
   expires_ms INTEGER NOT NULL,           -- no key of it matters to events received after this time
   closed  INTEGER NOT NULL,           -- 1: new keys go into a later one
-  filter  BLOB                        -- of a closed one: which keys it may have
+  filter  BLOB,                       -- of a closed one: which keys it may have
+  segmented INTEGER NOT NULL DEFAULT 0 -- 0: an earlier version made it: its rows are in no segments, and
+                                      -- have 48 bits of the key in `k`
 ) STRICT;
 CREATE INDEX key_generations_class ON key_generations(class);
 

@@ -1,8 +1,8 @@
 /* dedupe: idempotency keys as numbers, and the filters that show quickly that a key was not
  * seen. Pure; keys.c stores both.
  *
- * A key is 96 bits of a SHA-256. The id of its row is the number of a generation followed by
- * 48 of them. The row has the other 48, which distinguish keys whose first 48 are equal. */
+ * A key is 96 bits of a SHA-256. The id of its row has the number of a generation, that of a segment of
+ * it, and 45 of these bits. The row has the other 51, which distinguish keys whose first 45 are equal. */
 #ifndef INTAKE_DEDUPE_H
 #define INTAKE_DEDUPE_H
 
@@ -16,9 +16,12 @@ struct key {
 
 enum {
     KEY_HASH_BITS = 48,
-    /* Keys in a generation: so many that a lookup asks few filters, and so few that some of
-     * the rows that are moved together (recent_keys.h) share a page. */
+    /* Keys in a generation: so many that a lookup asks few filters. */
     GENERATION_KEYS = 1 << 19,
+    /* Segments of a generation, one after the other: so many that of the rows that are moved together
+     * (recent_keys.h) hundreds share a page, and so few that a duplicate is found with few reads. */
+    KEY_SEGMENT_BITS = 3,
+    SEGMENT_KEYS = GENERATION_KEYS >> KEY_SEGMENT_BITS,
     /* 16 bits for each key, of which 4 are set: one search in 400 is in vain. */
     FILTER_BITS_MAX = GENERATION_KEYS * 16,
     FILTER_BITS_MIN = 1 << 12,

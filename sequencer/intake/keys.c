@@ -30,12 +30,6 @@ static struct generation *append(struct keys *k)
     return &k->all[k->count++];
 }
 
-/* The first row id of a generation; the lower bits of an id are those of the key. */
-static int64_t first_row(const struct generation *g)
-{
-    return g->id << KEY_HASH_BITS;
-}
-
 static void take_filter(struct keys *k, struct generation *g)
 {
     k->filter_bytes += g->filter.bit_count / 8;
@@ -60,8 +54,7 @@ static void on_recent(void *arg, const struct key_row *row)
     struct generation *g = by_id(arg, row->k >> KEY_HASH_BITS);
 
     if (g && !g->closed)
-        filter_add(&g->filter, (struct key){(uint64_t)(row->k & KEY_OF_ROW),
-                                            (uint64_t)row->rest});
+        filter_add(&g->filter, key_of_row(g, row->k, row->rest));
 }
 
 static void load(struct keys *k)
@@ -74,7 +67,7 @@ static void load(struct keys *k)
 
         if (!g->closed) {
             filter_init(&g->filter, FILTER_BITS_MAX);
-            store_keys_each(k->store, first_row(g), &g->filter);
+            store_keys_each(k->store, g, &g->filter);
         } else if (k->filter_bytes < FILTERS_MAX_BYTES) {
             store_keys_filter(k->store, g);
         }
@@ -115,18 +108,30 @@ void keys_undo(struct keys *k)
     load(k);
 }
 
+/* The last row of this key in the generation. A key that had expired may be there a second time. */
+static bool find_row(struct keys *k, const struct generation *g, struct key key,
+                     struct key_row *row)
+{
+    if (!filter_may_have(&g->filter, key))
+        return false;
+    for (int segment = key_segment_last(g); segment >= 0; segment--) {
+        struct key_row sought = key_row_of(g, segment, key);
+
+        if ((recent_keys_find(k->recent, sought.k, row) ||
+             store_keys_find(k->store, sought.k, row)) &&
+            row->rest == sought.rest)
+            return true;
+    }
+    return false;
+}
+
 /* The event that had this key in this range of receive times; 0: none. */
 static int64_t find_in(struct keys *k, const struct generation *g,
                        struct key key, int64_t from_ms, int64_t to_ms)
 {
-    int64_t n = first_row(g) | (int64_t)key.hash;
     struct key_row row;
 
-    if (!filter_may_have(&g->filter, key) ||
-        (!recent_keys_find(k->recent, n, &row) &&
-         !store_keys_find(k->store, n, &row)))
-        return 0;
-    return (uint64_t)row.rest == key.check && row.received_ms >= from_ms &&
+    return find_row(k, g, key, &row) && row.received_ms >= from_ms &&
                    row.received_ms <= to_ms
                ? row.event
                : 0;
@@ -218,8 +223,11 @@ static struct generation *open_one(struct keys *k, int class, int64_t now_ms)
             return &k->all[i];
     id = free_id(k);
     g = append(k);
-    *g = (struct generation){
-        .id = id, .class = class, .made_ms = now_ms, .dirty = true};
+    *g = (struct generation){.id = id,
+                             .class = class,
+                             .made_ms = now_ms,
+                             .segmented = true,
+                             .dirty = true};
     filter_init(&g->filter, FILTER_BITS_MAX);
     take_filter(k, g);
     store_keys_generation_add(k->store, g);
@@ -235,18 +243,17 @@ static void close_one(struct keys *k, struct generation *g)
     store_keys_generation_close(k->store, g);
 }
 
-/* Another key with the same 48 bits loses its row: three in a billion. A duplicate of its event
- * is then delivered, which is better than suppressing another event. */
+/* Another key with the same 45 bits in this segment loses its row: two in a billion. A duplicate of its
+ * event is then delivered, which is better than suppressing another event. */
 static void add(struct keys *k, int class, struct key key, int64_t event,
                 int64_t received_ms, int64_t ttl_ms, int64_t now_ms)
 {
     struct generation *g = open_one(k, class, now_ms);
+    struct key_row row = key_row_of(g, key_segment(g, g->count), key);
 
-    recent_keys_add(k->recent,
-                    &(struct key_row){.k = first_row(g) | (int64_t)key.hash,
-                                      .rest = (int64_t)key.check,
-                                      .event = event,
-                                      .received_ms = received_ms});
+    row.event = event;
+    row.received_ms = received_ms;
+    recent_keys_add(k->recent, &row);
     filter_add(&g->filter, key);
     g->count++;
     g->dirty = true;
@@ -333,8 +340,7 @@ static bool forget(struct keys *k, const struct retention *r, int64_t now_ms,
 
         if (!has_expired(g, r, now_ms, done_ms))
             continue;
-        if (store_keys_forget(k->store, first_row(g), FORGET_PER_TURN) <
-            FORGET_PER_TURN)
+        if (store_keys_forget(k->store, g, FORGET_PER_TURN) < FORGET_PER_TURN)
             drop(k, i);
         return true;
     }

@@ -2,12 +2,13 @@
  *
  * Millions of keys are stored at once, and each event looks up all of its own. So they are
  * stored in generations of at most GENERATION_KEYS. New keys are in memory and in a table of
- * their own, until many of them are moved together (recent_keys.h). Each closed generation has a filter in memory (two
+ * their own, until many of them are moved together (recent_keys.h). Each generation has a filter in memory (two
  * bytes a key) that shows without a read of the disk that a key is not in it. A generation
- * is deleted as a whole when its last key has expired.
+ * is deleted as a whole when its last key has expired. Its keys are in up to eight segments, in the order in which
+ * they came: a move changes the pages of a segment or two, not those of the generation.
  *
  * Memory: two bytes a key, up to FILTERS_MAX_BYTES. Beyond that the filters of the oldest
- * generations are not loaded, and each lookup searches the table for these instead. Rows
+ * generations are not loaded, and each lookup searches the table for these instead, once for each segment. Rows
  * and filters are written in the turn's transaction; after a rolled back turn call
  * keys_undo(). */
 #ifndef SEQUENCER_KEYS_H

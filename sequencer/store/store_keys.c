@@ -11,20 +11,71 @@ struct store_keys {
     stmt *recent, *recent_add, *recent_drop;
 };
 
+/* ---- where a key is ---- */
+
+#define BITS(n) ((1LL << (n)) - 1)
+
+enum { SEGMENT_HASH_BITS = KEY_HASH_BITS - KEY_SEGMENT_BITS };
+
+int64_t key_row_first(const struct generation *g)
+{
+    return g->id << KEY_HASH_BITS;
+}
+
+int64_t key_row_last(const struct generation *g)
+{
+    return key_row_first(g) | BITS(KEY_HASH_BITS);
+}
+
+int key_segment(const struct generation *g, int64_t n)
+{
+    return g->segmented ? (int)(n / SEGMENT_KEYS) : 0;
+}
+
+int key_segment_last(const struct generation *g)
+{
+    return g->count ? key_segment(g, g->count - 1) : 0;
+}
+
+struct key_row key_row_of(const struct generation *g, int segment,
+                          struct key key)
+{
+    int64_t hash = (int64_t)key.hash, check = (int64_t)key.check;
+
+    if (!g->segmented)
+        return (struct key_row){.k = key_row_first(g) | hash, .rest = check};
+    return (struct key_row){
+        .k = key_row_first(g) | (int64_t)segment << SEGMENT_HASH_BITS |
+             (hash & BITS(SEGMENT_HASH_BITS)),
+        .rest = hash >> SEGMENT_HASH_BITS << KEY_HASH_BITS | check};
+}
+
+struct key key_of_row(const struct generation *g, int64_t k, int64_t rest)
+{
+    int64_t hash = k & BITS(KEY_HASH_BITS);
+
+    if (g->segmented)
+        hash = (k & BITS(SEGMENT_HASH_BITS)) | rest >> KEY_HASH_BITS
+                                                           << SEGMENT_HASH_BITS;
+    return (struct key){(uint64_t)hash, (uint64_t)(rest & BITS(KEY_HASH_BITS))};
+}
+
+/* ---- statements ---- */
+
 struct store_keys *store_keys_open(struct db *db)
 {
     struct store_keys *s = gr_alloc(sizeof *s);
 
     s->db = db;
     s->generations = db_prepare(
-        db, "SELECT id, class, count, made_ms, expires_ms, closed FROM "
-            "key_generations ORDER BY made_ms, id");
+        db, "SELECT id, class, count, made_ms, expires_ms, closed, segmented "
+            "FROM key_generations ORDER BY made_ms, id");
     s->filter = db_prepare(db,
                            "SELECT filter FROM key_generations WHERE id = ?");
     s->generation_add = db_prepare(
         db,
         "INSERT INTO key_generations(id, class, count, made_ms, expires_ms, "
-        "closed) VALUES(?, ?, 0, ?, 0, 0)");
+        "closed, segmented) VALUES(?, ?, 0, ?, 0, 0, ?)");
     s->generation_set = db_prepare(
         db,
         "UPDATE key_generations SET count = ?2, expires_ms = ?3 WHERE id = ?1");
@@ -65,7 +116,8 @@ void store_keys_generations(struct store_keys *s, generation_fn *fn, void *arg)
                                .count = col_i64(q, 2),
                                .made_ms = col_i64(q, 3),
                                .expires_ms = col_i64(q, 4),
-                               .closed = col_i64(q, 5) != 0};
+                               .closed = col_i64(q, 5) != 0,
+                               .segmented = col_i64(q, 6) != 0};
 
         fn(arg, &g);
     }
@@ -92,6 +144,7 @@ void store_keys_generation_add(struct store_keys *s, const struct generation *g)
     bind_i64(s->generation_add, 1, g->id);
     bind_i64(s->generation_add, 2, g->class);
     bind_i64(s->generation_add, 3, g->made_ms);
+    bind_i64(s->generation_add, 4, g->segmented);
     db_run(s->db, s->generation_add);
 }
 
@@ -145,20 +198,20 @@ void store_keys_add(struct store_keys *s, const struct key_row *row)
     db_run(s->db, s->add);
 }
 
-void store_keys_each(struct store_keys *s, int64_t first, struct filter *f)
+void store_keys_each(struct store_keys *s, const struct generation *g,
+                     struct filter *f)
 {
-    bind_i64(s->each, 1, first);
-    bind_i64(s->each, 2, first | KEY_OF_ROW);
+    bind_i64(s->each, 1, key_row_first(g));
+    bind_i64(s->each, 2, key_row_last(g));
     while (db_step(s->db, s->each))
-        filter_add(f, (struct key){(uint64_t)(col_i64(s->each, 0) & KEY_OF_ROW),
-                                   (uint64_t)col_i64(s->each, 1)});
+        filter_add(f, key_of_row(g, col_i64(s->each, 0), col_i64(s->each, 1)));
     db_done(s->each);
 }
 
-int store_keys_forget(struct store_keys *s, int64_t first, int max)
+int store_keys_forget(struct store_keys *s, const struct generation *g, int max)
 {
-    bind_i64(s->forget, 1, first);
-    bind_i64(s->forget, 2, first | KEY_OF_ROW);
+    bind_i64(s->forget, 1, key_row_first(g));
+    bind_i64(s->forget, 2, key_row_last(g));
     bind_i64(s->forget, 3, max);
     db_run(s->db, s->forget);
     return db_changes(s->db);

@@ -11,6 +11,8 @@ struct generation {
     int class;
     int64_t count, made_ms, expires_ms;
     bool closed;
+    bool
+        segmented; /* false: an earlier version made it, and its rows are in no segments */
     struct filter filter; /* may not be loaded: then it permits all keys */
     bool dirty;           /* count or expires_ms is to be written */
 };
@@ -33,23 +35,34 @@ void store_keys_generation_close(struct store_keys *s,
                                  const struct generation *g);
 void store_keys_generation_drop(struct store_keys *s, int64_t id);
 
-/* The part of a row's number that is of the key. */
-#define KEY_OF_ROW ((1LL << KEY_HASH_BITS) - 1)
-
 /* A row of `keys`. */
 struct key_row {
-    int64_t k;    /* the generation's number, and a part of the key */
-    int64_t rest; /* another part of the key */
+    int64_t
+        k; /* the numbers of its generation and segment, and a part of the key */
+    int64_t rest; /* the other part of the key */
     int64_t event, received_ms;
 };
+
+/* The first and the last row that a generation can have. */
+int64_t key_row_first(const struct generation *g);
+int64_t key_row_last(const struct generation *g);
+/* The segment of the generation's n-th key, from 0; the last one that it has. */
+int key_segment(const struct generation *g, int64_t n);
+int key_segment_last(const struct generation *g);
+/* `k` and `rest` of a key in a segment of a generation; the key of such a row. */
+struct key_row key_row_of(const struct generation *g, int segment,
+                          struct key key);
+struct key key_of_row(const struct generation *g, int64_t k, int64_t rest);
 
 bool store_keys_find(struct store_keys *s, int64_t k, struct key_row *row);
 /* Replaces a row with the same number. */
 void store_keys_add(struct store_keys *s, const struct key_row *row);
 /* Add all keys of this generation to a filter. */
-void store_keys_each(struct store_keys *s, int64_t first, struct filter *f);
+void store_keys_each(struct store_keys *s, const struct generation *g,
+                     struct filter *f);
 /* Delete up to `max` rows of this generation; returns how many. */
-int store_keys_forget(struct store_keys *s, int64_t first, int max);
+int store_keys_forget(struct store_keys *s, const struct generation *g,
+                      int max);
 
 /* The rows of `recent_keys`, oldest first. */
 typedef void recent_row_fn(void *arg, int64_t n, struct bytes keys);

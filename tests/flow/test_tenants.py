@@ -84,6 +84,7 @@ class OlderStore(Tenants):
         row, _, event, received_ms = struct.unpack(
             "<4q", rig.rows("sequencer", "SELECT keys FROM recent_keys")[0]["keys"])
         rig.change("sequencer", "DELETE FROM recent_keys")
+        rig.change("sequencer", "UPDATE key_generations SET segmented = 0")
         rig.change("sequencer", "INSERT INTO keys VALUES (?, ?, ?, ?)",
                    row >> 48 << 48 | int.from_bytes(digest[:6], "big"),
                    int.from_bytes(digest[6:12], "big"), event, received_ms)

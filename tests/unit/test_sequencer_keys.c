@@ -147,6 +147,100 @@ static void add_others_and_move(void)
     }
 }
 
+static void move_all(void)
+{
+    for (int i = 0; rows("recent_keys"); i++) {
+        assert_in_range(i, 0, 4 * RECENT_KEYS / RECENT_MOVED_MIN);
+        keys_store(keys);
+    }
+}
+
+static int64_t rows_of_segment(int segment)
+{
+    char *from = gr_printf("keys WHERE (k >> %d & %d) = %d",
+                           KEY_HASH_BITS - KEY_SEGMENT_BITS,
+                           (1 << KEY_SEGMENT_BITS) - 1, segment);
+    int64_t n = rows(from);
+
+    free(from);
+    return n;
+}
+
+/* So that a move changes few pages. */
+static void keys_are_in_segments_in_the_order_in_which_they_came(void **state)
+{
+    const int64_t count = 2 * SEGMENT_KEYS + RECENT_KEYS;
+
+    (void)state;
+    for (int64_t n = 1; n <= count; n++) {
+        keys_add(keys, key_of(n), n, 1000, DAY_MS, 1000);
+        if (n % RECENT_KEYS == 0) {
+            keys_store(keys);
+            move_all();
+        }
+    }
+    assert_int_equal(rows_of_segment(0), SEGMENT_KEYS);
+    assert_int_equal(rows_of_segment(1), SEGMENT_KEYS);
+    assert_int_equal(rows_of_segment(2), RECENT_KEYS);
+    for (int i = 0; i < 2; i++) { /* the filter is made of the rows */
+        for (int64_t n = 1; n <= count; n++)
+            assert_int_equal(keys_find(keys, key_of(n), 2000, DAY_MS, 0), n);
+        for (int64_t n = count + 1; n <= count + 1000; n++)
+            assert_int_equal(keys_find(keys, key_of(n), 2000, DAY_MS, 0), 0);
+        close_all();
+        open_all();
+    }
+}
+
+/* It had expired, and came again in a later segment. */
+static void of_two_rows_of_a_key_the_later_one_counts(void **state)
+{
+    (void)state;
+    keys_add(keys, key_of(1), 1, 1000, MINUTE_MS, 1000);
+    for (int64_t n = 2; n <= SEGMENT_KEYS; n++)
+        keys_add(keys, key_of(n), n, 1000, MINUTE_MS, 1000);
+    keys_add(keys, key_of(1), 9, 200000, MINUTE_MS, 1000);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(keys_find(keys, key_of(1), 201000, MINUTE_MS, 0), 9);
+        assert_int_equal(keys_find(keys, key_of(1), 201000, MINUTE_MS, 9), 0);
+        assert_int_equal(keys_find(keys, key_of(2), 2000, MINUTE_MS, 0), 2);
+        keys_store(keys);
+        move_all();
+        assert_int_equal(rows_of_segment(1), 1);
+    }
+}
+
+/* Its generation goes on as it was made, and the next one has segments. */
+static void keys_of_an_earlier_version_are_found(void **state)
+{
+    struct key old = key_of(-7);
+    char *sql = gr_printf("INSERT INTO keys VALUES (%lld, %lld, 77, 1000)",
+                          (long long)(1LL << KEY_HASH_BITS | (int64_t)old.hash),
+                          (long long)old.check);
+
+    (void)state;
+    db_exec(db, "INSERT INTO key_generations(id, class, count, made_ms, "
+                "expires_ms, closed) VALUES (1, 2, 1, 1000, 90000000, 0)");
+    db_exec(db, sql);
+    free(sql);
+    close_all();
+    open_all();
+    for (int64_t n = 1; n <= GENERATION_KEYS + 1000; n++) {
+        keys_add(keys, key_of(n), n, 1000, DAY_MS, 1000);
+        if (n % RECENT_KEYS == 0)
+            keys_store(keys);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(keys_find(keys, old, 2000, DAY_MS, 0), 77);
+        for (int64_t n = 1; n <= GENERATION_KEYS + 1000; n += 97)
+            assert_int_equal(keys_find(keys, key_of(n), 2000, DAY_MS, 0), n);
+        assert_int_equal(rows("key_generations WHERE segmented = 0"), 1);
+        assert_int_equal(rows("key_generations WHERE segmented = 1"), 1);
+        close_all();
+        open_all();
+    }
+}
+
 /* In each turn a commit, and then a new process. */
 static void a_restart_at_any_time_loses_no_key(void **state)
 {
@@ -360,6 +454,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             keys_of_all_generations_are_there_after_a_reopen, set_up,
             tear_down),
+        cmocka_unit_test_setup_teardown(
+            keys_are_in_segments_in_the_order_in_which_they_came, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(
+            of_two_rows_of_a_key_the_later_one_counts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(keys_of_an_earlier_version_are_found,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_restart_at_any_time_loses_no_key,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_turn_moves_a_bounded_number_of_keys,
