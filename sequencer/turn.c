@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "config.h"
 #include "dead_letters.h"
+#include "delivery_ids.h"
 #include "dispatch.h"
 #include "ended.h"
 #include "event_types.h"
@@ -98,6 +99,7 @@ static void look(struct sequencer *q)
                            : "there is free space again; events are accepted");
     q->purge_keys = q->purge_events = q->purge_order = true;
     search_filters_tidy(q->search_filters);
+    delivery_ids_tidy(q->delivery_ids);
     tokens_work(q);
     workspace_erase_look(q);
     store_actions_forget(q->search, history_before(q), ORDER_PER_TURN);
@@ -233,6 +235,8 @@ int sequencer_work(void *self)
         more_ms = 0;
     wait_ms = loop_sooner(
         wait_ms, q->disk_low ? -1 : search_filters_work(q->search_filters));
+    if (!q->disk_low)
+        delivery_ids_work(q->delivery_ids, q->next_event);
     wait_ms = loop_sooner(wait_ms, operational_events_work(q));
     keys_store(q->keys);
     store_workspaces(q->store, &q->workspaces);
@@ -283,6 +287,7 @@ void sequencer_open(void *self)
     q->order = store_order_open(q->d.db);
     q->search = store_search_open(q->d.db);
     q->search_filters = search_filters_open(q);
+    q->delivery_ids = delivery_ids_open(q->d.db);
     q->keys = keys_open(q->d.db);
     q->ended = ended_open(
         q->d.settings->state_dir,
@@ -326,6 +331,7 @@ void sequencer_undo(void *self)
     watermarks_undo(q->watermarks);
     streams_undo(q->streams);
     search_filters_undo(q->search_filters);
+    delivery_ids_undo(q->delivery_ids);
     q->config_since_ms = store_meta(q->store, "config_since_ms");
     read_next_event(q);
     q->purged_to = 0; /* what this turn had deleted is there again */
@@ -363,6 +369,7 @@ void sequencer_close(void *self)
     managed_close(q->managed);
     keys_close(q->keys);
     store_order_close(q->order);
+    delivery_ids_close(q->delivery_ids);
     search_filters_close(q->search_filters);
     store_search_close(q->search);
     deliveries_close(q->deliveries);

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "db_sums.h"
 #include "dead_letters.h"
+#include "delivery_ids.h"
 #include "duplicates.h"
 #include "event_trace.h"
 #include "gaps.h"
@@ -270,6 +271,7 @@ static void set_event(struct sequencer *q, struct event_row *ev)
     search_filters_note(q->search_filters, ev->n, FILTER_TYPE, ev->type);
     search_filters_note(q->search_filters, ev->n, FILTER_WORKSPACE,
                         ev->workspace);
+    delivery_ids_note(q->delivery_ids, ev->n, ev->delivery_id);
 }
 
 /* ---- a request, of one event or of several ---- */

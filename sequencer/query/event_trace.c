@@ -4,6 +4,7 @@
 #include "delivery.h"
 #include "json_text.h"
 #include "route.h"
+#include "search.h"
 #include "sequencer.h"
 #include "store.h"
 #include "store_order.h"
@@ -634,7 +635,7 @@ json_t *event_trace(void *self, json_t *args, char why[200])
     } else if (tenant) {
         control_fail(why, CONTROL_NOT_FOUND, "no event has this id");
     } else {
-        store_by_provider_id(q->search, id, on_match, &m);
+        events_of_provider_id(q, id, on_match, &m);
         if (json_array_size(m.list) == 1 && store_event(q->store, m.n, &e))
             out = trace_row(q, &e, NULL);
         else if (json_array_size(m.list) > 1)

@@ -3,6 +3,7 @@
  * deliveries at the oldest one. */
 #include "search.h"
 #include "clock.h"
+#include "delivery_ids.h"
 #include "glob.h"
 #include "json_text.h"
 #include "search_filters.h"
@@ -10,6 +11,7 @@
 #include "tenants.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -22,6 +24,7 @@ enum {
     COUNTED_MAX = 100000, /* by store_open_figures() */
     ANY = -1,
     KNOWN_ENDPOINTS = 64,
+    SAME_ID_MAX = 100,
 };
 
 struct query {
@@ -307,7 +310,30 @@ static void search_events(struct sequencer *q, struct query *w, int status,
             ;
 }
 
-/* A search by the provider's id of the event or of its delivery, for which there is an index. */
+/* ---- events by the id that the provider gave ---- */
+
+static int newest_first(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x < y) - (x > y);
+}
+
+void events_of_provider_id(struct sequencer *q, const char *id, event_fn *fn,
+                           void *arg)
+{
+    int64_t found[2 * SAME_ID_MAX];
+    int n = store_by_provider_id(q->search, id, SAME_ID_MAX, found), count = 0;
+
+    n += delivery_ids_find(q->delivery_ids, id, SAME_ID_MAX, found + n);
+    if (n)
+        qsort(found, (size_t)n, sizeof *found, newest_first);
+    for (int i = 0; i < n && count < SAME_ID_MAX; i++)
+        if (!count || found[count - 1] != found[i])
+            found[count++] = found[i];
+    store_each_event(q->search, found, count, fn, arg);
+}
+
 struct by_id {
     struct sequencer *q;
     const struct query *w;
@@ -336,8 +362,8 @@ json_t *events_search(void *self, json_t *args, char why[200])
     if (text_arg(args, "id")) {
         w.more = false;
         if (ask_endpoint(self, &w))
-            store_by_provider_id(q->search, text_arg(args, "id"), on_same_id,
-                                 &(struct by_id){q, &w, list});
+            events_of_provider_id(q, text_arg(args, "id"), on_same_id,
+                                  &(struct by_id){q, &w, list});
         return json_pack("{s:o,s:o}", "events", list, "next", cursor(&w));
     }
     search_events(self, &w, status, list);

@@ -13,7 +13,7 @@ enum {
 struct store_search {
     struct db *db;
     stmt *events, *events_odd, *events_walking, *below, *from;
-    stmt *by_provider_id, *has_provider_id, *by_prefix;
+    stmt *by_provider_id, *whole, *has_provider_id, *by_prefix;
     stmt *walk, *walk_dead, *walking, *found;
     int64_t walk_min;            /* the first event of store_walk() */
     struct event_row walk_event; /* the last that store_walk_event() read */
@@ -43,12 +43,9 @@ static void prepare_walks(struct store_search *s)
     s->by_prefix = db_prepare(db, "SELECT id FROM events WHERE id >= ?1 AND "
                                   "id < ?1 || '~' ORDER BY id LIMIT ?2");
     s->by_provider_id = db_prepare(
-        db, SELECT_EVENT
-        " FROM events WHERE n IN "
-        "(SELECT * FROM (SELECT n FROM events WHERE provider_id = ?1 "
-        "ORDER BY n DESC LIMIT 100) UNION SELECT * FROM (SELECT n FROM "
-        "events WHERE delivery_id = ?1 AND delivery_id <> '' ORDER BY n "
-        "DESC LIMIT 100)) ORDER BY n DESC LIMIT 100");
+        db, "SELECT n FROM events WHERE provider_id = ? ORDER BY n DESC LIMIT "
+            "?");
+    s->whole = db_prepare(db, SELECT_EVENT " FROM events WHERE n = ?");
     s->has_provider_id = db_prepare(
         db, "SELECT 1 FROM events WHERE provider_id = ?1 AND source = ?2 "
             "LIMIT 1");
@@ -165,18 +162,33 @@ int64_t store_event_from(struct store_search *s, int64_t n)
     return one(s, s->from);
 }
 
-void store_by_provider_id(struct store_search *s, const char *provider_id,
-                          event_fn *fn, void *arg)
+int store_by_provider_id(struct store_search *s, const char *provider_id,
+                         int max, int64_t *events)
+{
+    int n = 0;
+
+    bind_text(s->by_provider_id, 1, provider_id);
+    bind_i64(s->by_provider_id, 2, max);
+    while (n < max && db_step(s->db, s->by_provider_id))
+        events[n++] = col_i64(s->by_provider_id, 0);
+    db_done(s->by_provider_id);
+    return n;
+}
+
+void store_each_event(struct store_search *s, const int64_t *events, int count,
+                      event_fn *fn, void *arg)
 {
     struct event_row e;
 
-    bind_text(s->by_provider_id, 1, provider_id);
-    while (db_step(s->db, s->by_provider_id)) {
-        store_read_event(s->by_provider_id, &e);
-        fn(arg, &e);
-        event_fini(&e);
+    for (int i = 0; i < count; i++) {
+        bind_i64(s->whole, 1, events[i]);
+        if (db_step(s->db, s->whole)) {
+            store_read_event(s->whole, &e);
+            fn(arg, &e);
+            event_fini(&e);
+        }
+        db_done(s->whole);
     }
-    db_done(s->by_provider_id);
 }
 
 bool store_has_provider_id(struct store_search *s, const char *source,

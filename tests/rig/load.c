@@ -46,6 +46,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* Of 64 bits (Knuth): its multiples are spread evenly. Delivery ids begin with some of these bits, as those of
+ * real providers are random. */
+#define GOLDEN           UINT64_C(0x9e3779b97f4a7c15)
 #define SECOND_US        INT64_C(1000000)
 #define RECONNECT_MIN_US 5000
 #define RECONNECT_MAX_US 200000
@@ -213,7 +216,8 @@ static void make_request(struct load *l, struct connection *c)
              "\r\nContent-Type: application/json\r\n"
              "X-Plane-Event: issue\r\n%s: %s\r\n"
              "X-Plane-Delivery: %08x-%04x-4000-8000-%012llx\r\n",
-             o->signature_header, c->signature, (unsigned)(l->run >> 32),
+             o->signature_header, c->signature,
+             (unsigned)((l->run ^ (uint64_t)c->n * GOLDEN) >> 32),
              (unsigned)l->run & 0xffff, (unsigned long long)c->n);
     if (o->header)
         text_fmt(&c->out, "%s\r\n", o->header);

@@ -1,5 +1,6 @@
 /* Test of the sequencer's statements: each finds its rows by an index.
  * test_sequencer_store.c has more of those about deliveries. */
+#include "delivery_ids.h"
 #include "outcomes.h"
 #include "plans.h"
 #include "sequencer.h"
@@ -25,6 +26,7 @@ static struct {
     struct store_lanes *lanes;
     struct store_keys *keys;
     struct store_search *search;
+    struct delivery_ids *delivery_ids;
     struct outcomes *outcomes;
 } all;
 
@@ -38,6 +40,7 @@ static void open_all(struct db *db)
     all.lanes = store_lanes_open(db);
     all.keys = store_keys_open(db);
     all.search = store_search_open(db);
+    all.delivery_ids = delivery_ids_open(db);
     q.d.db = db;
     all.outcomes = outcomes_open(&q);
 }
@@ -47,6 +50,7 @@ int main(void)
     int failed = plans_main(&sequencer_schema, open_all, allowed);
 
     outcomes_close(all.outcomes);
+    delivery_ids_close(all.delivery_ids);
     store_search_close(all.search);
     store_keys_close(all.keys);
     store_lanes_close(all.lanes);

@@ -1,6 +1,9 @@
 /* How the sequencer's statements find their rows: with ten million deliveries
  * waiting, one that looks at more than it needs is one too many. */
 #include "clock.h"
+#include "delivery_ids.h"
+#include "search.h"
+#include "sequencer.h"
 #include "store.h"
 #include "store_lanes.h"
 #include "store_order.h"
@@ -196,11 +199,13 @@ static void note_found(void *arg, const struct event_row *e)
 
 static struct found find(const char *id)
 {
-    struct store_search *search = store_search_open(db);
+    struct sequencer q = {.search = store_search_open(db),
+                          .delivery_ids = delivery_ids_open(db)};
     struct found f = {0};
 
-    store_by_provider_id(search, id, note_found, &f);
-    store_search_close(search);
+    events_of_provider_id(&q, id, note_found, &f);
+    delivery_ids_close(q.delivery_ids);
+    store_search_close(q.search);
     return f;
 }
 

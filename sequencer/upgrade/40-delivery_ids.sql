@@ -1,0 +1,7 @@
+-- Events are found by the id of their delivery in blocks of hashes (sequencer/query/delivery_ids.h), which the first turn
+-- writes for the events that are here.
+DROP INDEX events_delivery_id;
+CREATE TABLE delivery_ids (
+  part INTEGER PRIMARY KEY,
+  ids  BLOB NOT NULL
+) STRICT;

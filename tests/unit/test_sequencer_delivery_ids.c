@@ -1,0 +1,268 @@
+/* Tests of delivery_ids on a real file: blocks, restarts, and changes. P10. */
+#include "alloc.h"
+#include "delivery_ids.h"
+#include "store.h"
+#include "stores.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MANY = 3 * DELIVERY_BLOCK, MAX = 10 };
+
+static char folder[] = "/tmp/grapnel-test-delivery-ids-XXXXXX";
+static char path[80];
+static struct db *db;
+static struct delivery_ids *ids;
+static int64_t next_event;
+static stmt *insert;
+
+static void open_all(void)
+{
+    db = db_open(path, &sequencer_schema);
+    insert = db_prepare(
+        db, "INSERT INTO events(n, id, source, type, workspace, received_ms, "
+            "taken_ms, status, delivery_id) VALUES(?1, 'evt_' || ?1, 's', 't', "
+            "'w', 1, 1, 0, ?2)");
+    ids = delivery_ids_open(db);
+    db_begin(db);
+}
+
+static void close_all(void)
+{
+    assert_int_equal(db_commit(db), GR_OK);
+    delivery_ids_close(ids);
+    db_close(db);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    strcpy(folder + strlen(folder) - 6, "XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/s.db", folder);
+    next_event = 1;
+    open_all();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    char *command;
+
+    (void)state;
+    close_all();
+    command = gr_printf("rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+    free(command);
+    return 0;
+}
+
+/* NULL: the event has none. */
+static void add(const char *delivery_id)
+{
+    bind_i64(insert, 1, next_event++);
+    bind_text(insert, 2, delivery_id);
+    db_run(db, insert);
+}
+
+static const char *id_of(int64_t n)
+{
+    static char text[40];
+
+    snprintf(text, sizeof text, "%08llx-delivery",
+             (unsigned long long)n * 2654435761u);
+    return text;
+}
+
+static int64_t number(const char *sql)
+{
+    sqlite3_stmt *s = NULL;
+    int64_t n;
+
+    assert_int_equal(sqlite3_prepare_v2(db_handle(db), sql, -1, &s, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+    n = sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    return n;
+}
+
+static void add_many(int count)
+{
+    for (int i = 0; i < count; i++) {
+        add(next_event % 7 ? id_of(next_event) : NULL);
+        if (i % 100 == 0)
+            delivery_ids_work(ids, next_event);
+    }
+    for (int i = 0; i < 100; i++)
+        delivery_ids_work(ids, next_event);
+}
+
+static int64_t found(const char *id)
+{
+    int64_t events[MAX];
+    int n = delivery_ids_find(ids, id, MAX, events);
+
+    assert_in_range(n, 0, 1);
+    return n ? events[0] : 0;
+}
+
+static void find_all(void)
+{
+    for (int64_t n = 1; n < next_event; n += 13)
+        assert_int_equal(found(id_of(n)), n % 7 ? n : 0);
+    assert_int_equal(found("unknown"), 0);
+}
+
+static void events_of_all_blocks_are_found_after_a_restart(void **state)
+{
+    (void)state;
+    add_many(MANY + 1000);
+    assert_int_equal(number("SELECT max(part) / 64 FROM delivery_ids"), 2);
+    for (int i = 0; i < 2; i++) {
+        find_all();
+        close_all();
+        open_all();
+        delivery_ids_work(ids, next_event);
+    }
+    add_many(DELIVERY_BLOCK);
+    assert_int_equal(number("SELECT max(part) / 64 FROM delivery_ids"), 3);
+    find_all();
+}
+
+/* It stopped in the middle of a block, or an upgrade has dropped the index. */
+static void the_first_turn_writes_all_blocks_that_are_missing(void **state)
+{
+    (void)state;
+    add_many(MANY);
+    db_exec(db, "DELETE FROM delivery_ids");
+    close_all();
+    open_all();
+    delivery_ids_work(ids, next_event);
+    assert_int_equal(
+        number("SELECT count(DISTINCT part / 64) FROM delivery_ids"), 3);
+    find_all();
+}
+
+static void a_turn_reads_a_bounded_number_of_events(void **state)
+{
+    int turns = 0;
+
+    (void)state;
+    delivery_ids_work(ids, next_event);
+    for (int i = 0; i < DELIVERY_BLOCK; i++)
+        add(id_of(next_event));
+    for (; !number("SELECT count(*) FROM delivery_ids"); turns++)
+        delivery_ids_work(ids, next_event);
+    assert_in_range(turns, 10, 100);
+    assert_int_equal(found(id_of(5)), 5);
+}
+
+static void several_events_of_an_id_are_found_newest_first(void **state)
+{
+    int64_t events[MAX];
+
+    (void)state;
+    for (int block = 0; block < 3; block++) {
+        add("same");
+        add("same");
+        add_many(DELIVERY_BLOCK);
+    }
+    add("same");
+    assert_int_equal(delivery_ids_find(ids, "same", MAX, events), 7);
+    for (int i = 1; i < 7; i++)
+        assert_true(events[i] < events[i - 1]);
+    assert_int_equal(events[0], next_event - 1);
+    assert_int_equal(events[6], 1);
+    assert_int_equal(delivery_ids_find(ids, "same", 2, events), 2);
+}
+
+static void a_changed_id_is_found(void **state)
+{
+    (void)state;
+    add_many(MANY + 1000);
+    db_exec(db, "UPDATE events SET delivery_id = 'other' WHERE n IN (100, "
+                "24600)");
+    delivery_ids_note(ids, 100, "other");
+    delivery_ids_note(ids, 24600, "other");
+    delivery_ids_note(ids, 100, NULL);
+    for (int i = 0; i < 2; i++) {
+        int64_t events[MAX];
+
+        assert_int_equal(found(id_of(100)), 0);
+        assert_int_equal(delivery_ids_find(ids, "other", MAX, events), 2);
+        assert_int_equal(events[1], 100);
+        assert_int_equal(found(id_of(101)), 101);
+        add_many(DELIVERY_BLOCK);
+    }
+}
+
+/* After a restart numbers may be skipped. */
+static void blocks_without_events_are_skipped(void **state)
+{
+    (void)state;
+    add_many(1000);
+    next_event += 1000LL * DELIVERY_BLOCK;
+    add_many(2 * DELIVERY_BLOCK);
+    assert_int_equal(found(id_of(9)), 9);
+    assert_int_equal(found(id_of(next_event - 2)),
+                     (next_event - 2) % 7 ? next_event - 2 : 0);
+    assert_in_range(number("SELECT count(*) FROM delivery_ids"), 1, 3 * 64 + 1);
+}
+
+static void blocks_of_deleted_events_are_deleted(void **state)
+{
+    (void)state;
+    add_many(MANY);
+    db_exec(db, "DELETE FROM events WHERE n < 8200");
+    delivery_ids_tidy(ids);
+    assert_int_equal(number("SELECT min(part) / 64 FROM delivery_ids"), 1);
+    assert_int_equal(found(id_of(5)), 0);
+    assert_int_equal(found(id_of(8201)), 8201);
+    db_exec(db, "DELETE FROM events");
+    delivery_ids_tidy(ids);
+    assert_int_equal(number("SELECT count(*) FROM delivery_ids"), 0);
+    add_many(2 * DELIVERY_BLOCK);
+    assert_int_equal(found(id_of(next_event - 3)),
+                     (next_event - 3) % 7 ? next_event - 3 : 0);
+}
+
+static void a_rolled_back_turn_removes_its_block(void **state)
+{
+    (void)state;
+    add_many(DELIVERY_BLOCK - 100);
+    db_exec(db, "SAVEPOINT turn");
+    add_many(200);
+    assert_int_equal(number("SELECT count(*) > 0 FROM delivery_ids"), 1);
+    db_exec(db, "ROLLBACK TO turn");
+    next_event -= 200;
+    delivery_ids_undo(ids);
+    assert_int_equal(number("SELECT count(*) FROM delivery_ids"), 0);
+    find_all();
+    add_many(200);
+    find_all();
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(events_of_all_blocks_are_found_after_a_restart),
+        TEST(the_first_turn_writes_all_blocks_that_are_missing),
+        TEST(a_turn_reads_a_bounded_number_of_events),
+        TEST(several_events_of_an_id_are_found_newest_first),
+        TEST(a_changed_id_is_found),
+        TEST(blocks_without_events_are_skipped),
+        TEST(blocks_of_deleted_events_are_deleted),
+        TEST(a_rolled_back_turn_removes_its_block),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
