@@ -98,7 +98,7 @@ CREATE TABLE heads (
 
 -- ---- duplicates ----
 
--- Idempotency keys (dedupe.h). `k` is the number of the key's generation, that of its segment there, and
+-- Idempotency keys (dedupe.h). `k` is the number of the key's generation, the number of its segment, and
 -- 45 bits of the key, so that new rows are close together.
 CREATE TABLE keys (
   k           INTEGER PRIMARY KEY,
@@ -121,8 +121,8 @@ CREATE TABLE key_generations (
   expires_ms INTEGER NOT NULL,           -- no key of it matters to events received after this time
   closed  INTEGER NOT NULL,           -- 1: new keys go into a later one
   filter  BLOB,                       -- of a closed one: which keys it may have
-  segmented INTEGER NOT NULL DEFAULT 0 -- 0: an earlier version made it: its rows are in no segments, and
-                                      -- have 48 bits of the key in `k`
+  segmented INTEGER NOT NULL DEFAULT 0 -- 0: an earlier version made it: its rows have no segment number, and
+                                      -- 48 bits of the key in `k`
 ) STRICT;
 CREATE INDEX key_generations_class ON key_generations(class);
 

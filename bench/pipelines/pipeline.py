@@ -14,6 +14,7 @@ A pipeline is a class with these members; each object of it is one run in a new 
   close()       stops all and removes the folders
 """
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -37,8 +38,10 @@ def printed(*command):
                           check=True).stdout.strip()
 
 
-def go_minor_version():
-    return int(printed("go", "env", "GOVERSION").split(".")[1])
+def go_is_new():
+    """1.21 or newer, which downloads the version that a module asks for."""
+    version = re.match(r"go1\.(\d+)", printed("go", "env", "GOVERSION"))
+    return not version or int(version[1]) >= 21
 
 
 class Pipeline:
@@ -77,12 +80,15 @@ class FromSource:
         return PEERS / "bin" / name
 
     def build(self):
-        if not shutil.which("go") or go_minor_version() < 21:
+        if not shutil.which("go") or not go_is_new():
             sys.exit("go is missing or older than 1.21 (Debian 12 has 1.19): install a newer one, "
                      "which then downloads the version that the peer asks for")
         if not self.folder.exists():
             sys.exit(f"{self.folder} is missing: git clone {self.repository} {self.folder} && "
                      f"git -C {self.folder} checkout {self.commit}")
+        commit = printed("git", "-C", str(self.folder), "rev-parse", "HEAD")
+        if commit != self.commit:
+            print(f"{self.folder} is at {commit}; the figures in bench/README.md are of {self.commit}", flush=True)
         for name, package in self.programs.items():
             done = subprocess.run(["go", "build", "-o", self.program(name), package],
                                   cwd=self.folder)

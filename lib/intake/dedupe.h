@@ -1,8 +1,8 @@
 /* dedupe: idempotency keys as numbers, and the filters that show quickly that a key was not
  * seen. Pure; keys.c stores both.
  *
- * A key is 96 bits of a SHA-256. The id of its row has the number of a generation, that of a segment of
- * it, and 45 of these bits. The row has the other 51, which distinguish keys whose first 45 are equal. */
+ * A key is 96 bits of a SHA-256. The id of its row consists of the number of a generation, the number of a segment of this
+ * generation, and 45 bits of the key. The row has the other 51, which distinguish keys whose 45 bits are equal. */
 #ifndef INTAKE_DEDUPE_H
 #define INTAKE_DEDUPE_H
 
@@ -10,7 +10,7 @@
 #include "rc.h"
 
 struct key {
-    uint64_t hash;  /* 48 bits: a part of its row's id */
+    uint64_t hash;  /* 48 bits, of which 45 are a part of its row's id */
     uint64_t check; /* 48 more bits */
 };
 
@@ -18,9 +18,10 @@ enum {
     KEY_HASH_BITS = 48,
     /* Keys in a generation: so many that a lookup asks few filters. */
     GENERATION_KEYS = 1 << 19,
-    /* Segments of a generation, one after the other: so many that of the rows that are moved together
-     * (recent_keys.h) hundreds share a page, and so few that a duplicate is found with few reads. */
+    /* A generation has segments, which are filled one after the other: so many that about 30 of the rows that are moved
+     * together (recent_keys.h) share a page, and so few that a duplicate is found with few reads. */
     KEY_SEGMENT_BITS = 3,
+    KEY_SEGMENTS = 1 << KEY_SEGMENT_BITS,
     SEGMENT_KEYS = GENERATION_KEYS >> KEY_SEGMENT_BITS,
     /* 16 bits for each key, of which 4 are set: one search in 400 is in vain. */
     FILTER_BITS_MAX = GENERATION_KEYS * 16,

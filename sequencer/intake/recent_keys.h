@@ -4,7 +4,7 @@
  * key costs a page of the write-ahead log and soon another of the file (8 KiB for 32 bytes).
  * So the keys of a turn are one row of `recent_keys`, and all of them are in memory. When
  * there are RECENT_KEYS, they are moved to `keys` in the order of their rows, some in each
- * turn, so that neighbours share a page: those of a segment (dedupe.h) are in 500 pages.
+ * turn. A segment (dedupe.h) has 560 pages, so about 30 of them share a page.
  *
  * Everything happens in the turn's transaction. A crash leaves all keys in `recent_keys`, or
  * in both tables while they are being moved; the next start moves all of them again, which

@@ -29,7 +29,9 @@ int64_t key_row_last(const struct generation *g)
 
 int key_segment(const struct generation *g, int64_t n)
 {
-    return g->segmented ? (int)(n / SEGMENT_KEYS) : 0;
+    int64_t segment = g->segmented ? n / SEGMENT_KEYS : 0;
+
+    return segment < KEY_SEGMENTS ? (int)segment : KEY_SEGMENTS - 1;
 }
 
 int key_segment_last(const struct generation *g)

@@ -11,8 +11,8 @@ struct generation {
     int class;
     int64_t count, made_ms, expires_ms;
     bool closed;
-    bool
-        segmented; /* false: an earlier version made it, and its rows are in no segments */
+    /* false: an earlier version made it, and its rows have no segment number */
+    bool segmented;
     struct filter filter; /* may not be loaded: then it permits all keys */
     bool dirty;           /* count or expires_ms is to be written */
 };
@@ -37,9 +37,9 @@ void store_keys_generation_drop(struct store_keys *s, int64_t id);
 
 /* A row of `keys`. */
 struct key_row {
-    int64_t
-        k; /* the numbers of its generation and segment, and a part of the key */
-    int64_t rest; /* the other part of the key */
+    /* The numbers of its generation and segment, and a part of the key … */
+    int64_t k;
+    int64_t rest; /* … the other part of the key */
     int64_t event, received_ms;
 };
 

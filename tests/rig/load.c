@@ -628,7 +628,7 @@ static void parse_envelope(struct options *o, char *envelope)
     char *place = strchr(envelope, '%');
 
     if (!place)
-        fail("--envelope: %s has no %% where the body is", envelope);
+        fail("--envelope: %s needs a %% at the place of the body", envelope);
     *place = '\0';
     o->before = envelope;
     o->after = place + 1;

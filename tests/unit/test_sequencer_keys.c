@@ -192,6 +192,33 @@ static void keys_are_in_segments_in_the_order_in_which_they_came(void **state)
     }
 }
 
+/* `b` differs from `a` only in a bit of the hash that is in `rest`; `c` has the row number of `a` in a later segment. */
+static void keys_that_differ_in_a_bit_are_different_keys(void **state)
+{
+    struct key a = key_of(1), b = a, c = a;
+
+    (void)state;
+    b.hash ^= 1ULL << (KEY_HASH_BITS - 1);
+    c.check ^= 1;
+    keys_add(keys, a, 7, 1000, DAY_MS, 1000);
+    assert_int_equal(keys_find(keys, b, 1000, DAY_MS, 0), 0);
+    for (int64_t n = 2; n <= SEGMENT_KEYS; n++)
+        keys_add(keys, key_of(n), n, 1000, DAY_MS, 1000);
+    keys_add(keys, c, 8, 1000, DAY_MS, 1000);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(keys_find(keys, a, 1000, DAY_MS, 0), 7);
+        assert_int_equal(keys_find(keys, b, 1000, DAY_MS, 0), 0);
+        assert_int_equal(keys_find(keys, c, 1000, DAY_MS, 0), 8);
+        if (i == 0) {
+            close_all();
+            open_all();
+        }
+        keys_store(keys);
+        move_all();
+    }
+    assert_int_equal(rows_of_segment(1), 1);
+}
+
 /* It had expired, and came again in a later segment. */
 static void of_two_rows_of_a_key_the_later_one_counts(void **state)
 {
@@ -297,7 +324,7 @@ static void a_turn_moves_a_bounded_number_of_keys(void **state)
     assert_int_equal(rows("keys"), before + 2000);
 }
 
-/* The same 48 bits: the later key has the row, wherever the earlier one is. */
+/* The same 45 bits: the later key has the row, wherever the earlier one is. */
 static void a_later_key_replaces_an_earlier_one(void **state)
 {
     struct key a = key_of(1), b = a;
@@ -457,6 +484,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             keys_are_in_segments_in_the_order_in_which_they_came, set_up,
             tear_down),
+        cmocka_unit_test_setup_teardown(
+            keys_that_differ_in_a_bit_are_different_keys, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             of_two_rows_of_a_key_the_later_one_counts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(keys_of_an_earlier_version_are_found,
