@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum {
-    PIECE = 512, /* events read in a turn: 0.3 ms */
+    PIECE = 512, /* events that are read at once: 0.3 ms */
+    PIECES = 4,  /* of a turn: a turn may bring more events than one has */
     PARTS = 1 << DELIVERY_PART_BITS,
     ENTRY_BYTES = 8,
     FORGET_MAX = 64 * PARTS, /* parts deleted in a second */
@@ -73,6 +74,7 @@ void delivery_ids_close(struct delivery_ids *d)
 void delivery_ids_undo(struct delivery_ids *d)
 {
     load(d);
+    d->caught_up = false;
 }
 
 static uint64_t hash_of(const char *id)
@@ -160,7 +162,7 @@ static void read_piece(struct delivery_ids *d)
 
 void delivery_ids_work(struct delivery_ids *d, int64_t next_event)
 {
-    do {
+    for (int i = 0; !d->caught_up || i < PIECES; i++) {
         if (!d->read)
             begin_block(d, next_event);
         if (d->read + PIECE > next_event) {
@@ -170,7 +172,7 @@ void delivery_ids_work(struct delivery_ids *d, int64_t next_event)
         read_piece(d);
         if (d->read == (d->next + 1) * DELIVERY_BLOCK)
             write_block(d);
-    } while (!d->caught_up);
+    }
 }
 
 void delivery_ids_tidy(struct delivery_ids *d)

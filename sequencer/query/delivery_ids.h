@@ -24,7 +24,8 @@ void delivery_ids_close(struct delivery_ids *d);
 void delivery_ids_undo(struct delivery_ids *d);
 
 /* Once a turn: reads a bounded number of new events, and writes their block when it is whole. `next_event`: the number of the next
- * event. The first call writes all whole blocks that are missing (after an upgrade 1 s for a million events). */
+ * event. The first call, and the first after a rolled back turn, writes all whole blocks that are missing (after an upgrade
+ * 1 s for a million events). */
 void delivery_ids_work(struct delivery_ids *d, int64_t next_event);
 /* Once a second: deletes blocks whose events are all deleted. */
 void delivery_ids_tidy(struct delivery_ids *d);
