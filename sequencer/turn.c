@@ -235,8 +235,8 @@ int sequencer_work(void *self)
         more_ms = 0;
     wait_ms = loop_sooner(
         wait_ms, q->disk_low ? -1 : search_filters_work(q->search_filters));
-    if (!q->disk_low)
-        delivery_ids_work(q->delivery_ids, q->next_event);
+    if (!q->disk_low && delivery_ids_work(q->delivery_ids, q->next_event))
+        more_ms = 0;
     wait_ms = loop_sooner(wait_ms, operational_events_work(q));
     keys_store(q->keys);
     store_workspaces(q->store, &q->workspaces);

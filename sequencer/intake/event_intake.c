@@ -271,7 +271,10 @@ static void set_event(struct sequencer *q, struct event_row *ev)
     search_filters_note(q->search_filters, ev->n, FILTER_TYPE, ev->type);
     search_filters_note(q->search_filters, ev->n, FILTER_WORKSPACE,
                         ev->workspace);
-    delivery_ids_note(q->delivery_ids, ev->n, ev->delivery_id);
+    /* The row has no delivery id of its own if it is that of the event. */
+    if (ev->delivery_id &&
+        !(ev->provider_id && strcmp(ev->delivery_id, ev->provider_id) == 0))
+        delivery_ids_note(q->delivery_ids, ev->n, ev->delivery_id);
 }
 
 /* ---- a request, of one event or of several ---- */

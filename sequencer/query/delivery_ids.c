@@ -8,11 +8,12 @@
 #include <string.h>
 
 enum {
-    PIECE = 512, /* events that are read at once: 0.3 ms */
-    PIECES = 4,  /* of a turn: a turn may bring more events than one has */
+    PIECE = 512,      /* events that are read at once: 0.3 ms */
+    PIECES_MAX = 128, /* of a turn that has more than a block to read */
     PARTS = 1 << DELIVERY_PART_BITS,
     ENTRY_BYTES = 8,
     FORGET_MAX = 64 * PARTS, /* parts deleted in a second */
+    TIDY_MAX = 64,           /* blocks looked at in a second */
 };
 
 /* An entry of a part: the upper bits of the id's hash, and in the lower DELIVERY_BLOCK_BITS which event of the block it is. */
@@ -22,8 +23,8 @@ struct delivery_ids {
     struct db *db;
     int64_t next; /* the first block that is not written */
     int64_t
-        read; /* events of it below this number are in `entries`; 0: not yet begun */
-    bool caught_up;
+        read; /* its events below this number are in `entries`; 0: none are */
+    int64_t tidied;    /* where delivery_ids_tidy() continues */
     uint64_t *entries; /* of DELIVERY_BLOCK */
     size_t count;
     stmt *last, *from, *events, *put, *part, *first, *forget, *newest, *is_it;
@@ -39,8 +40,9 @@ static const struct db_statement statements[] = {
     {AT(put), "INSERT OR REPLACE INTO delivery_ids(part, ids) VALUES(?, ?)"},
     {AT(part), "SELECT ids FROM delivery_ids WHERE part = ?"},
     {AT(first), "SELECT min(part) FROM delivery_ids"},
-    {AT(forget), "DELETE FROM delivery_ids WHERE part IN (SELECT part FROM "
-                 "delivery_ids WHERE part < ? ORDER BY part LIMIT ?)"},
+    {AT(forget),
+     "DELETE FROM delivery_ids WHERE part IN (SELECT part FROM "
+     "delivery_ids WHERE part >= ? AND part < ? ORDER BY part LIMIT ?)"},
     {AT(newest), "SELECT n FROM events WHERE n >= ?1 AND delivery_id = ?2 "
                  "ORDER BY n DESC LIMIT ?3"},
     {AT(is_it), "SELECT 1 FROM events WHERE n = ? AND delivery_id = ?"},
@@ -74,7 +76,6 @@ void delivery_ids_close(struct delivery_ids *d)
 void delivery_ids_undo(struct delivery_ids *d)
 {
     load(d);
-    d->caught_up = false;
 }
 
 static uint64_t hash_of(const char *id)
@@ -108,7 +109,7 @@ static void put_part(struct delivery_ids *d, int64_t part,
 {
     struct buf ids;
 
-    buf_init(&ids, DELIVERY_BLOCK * ENTRY_BYTES);
+    buf_init(&ids, (count + 1) * ENTRY_BYTES);
     for (size_t i = 0; i < count; i++)
         put_le64(&ids, entries[i]);
     bind_i64(d->put, 1, part);
@@ -160,30 +161,43 @@ static void read_piece(struct delivery_ids *d)
     d->read += PIECE;
 }
 
-void delivery_ids_work(struct delivery_ids *d, int64_t next_event)
+bool delivery_ids_work(struct delivery_ids *d, int64_t next_event)
 {
-    for (int i = 0; !d->caught_up || i < PIECES; i++) {
+    for (int i = 0; i < PIECES_MAX; i++) {
         if (!d->read)
             begin_block(d, next_event);
-        if (d->read + PIECE > next_event) {
-            d->caught_up = true;
-            return;
-        }
+        if (next_event - d->read < (i ? DELIVERY_BLOCK : PIECE))
+            return false;
         read_piece(d);
         if (d->read == (d->next + 1) * DELIVERY_BLOCK)
             write_block(d);
     }
+    return true;
 }
 
+/* Goes through all blocks again and again: an old event that is not purged keeps its own block, but not the later ones. */
 void delivery_ids_tidy(struct delivery_ids *d)
 {
-    int64_t first;
+    for (int i = 0; i < TIDY_MAX; i++) {
+        int64_t used;
 
-    bind_i64(d->from, 1, 0);
-    first = db_number(d->db, d->from, d->next * DELIVERY_BLOCK);
-    bind_i64(d->forget, 1, first / DELIVERY_BLOCK * PARTS);
-    bind_i64(d->forget, 2, FORGET_MAX);
-    db_run(d->db, d->forget);
+        bind_i64(d->from, 1, d->tidied * DELIVERY_BLOCK);
+        used = db_number(d->db, d->from, d->next * DELIVERY_BLOCK) /
+               DELIVERY_BLOCK;
+        if (used > d->next)
+            used = d->next;
+        bind_i64(d->forget, 1, d->tidied * PARTS);
+        bind_i64(d->forget, 2, used * PARTS);
+        bind_i64(d->forget, 3, FORGET_MAX);
+        db_run(d->db, d->forget);
+        if (db_changes(d->db) == FORGET_MAX)
+            return;
+        d->tidied = used + 1;
+        if (d->tidied >= d->next) {
+            d->tidied = 0;
+            return;
+        }
+    }
 }
 
 /* Returns how many entries the part has; the caller owns *entries. */
@@ -206,26 +220,37 @@ static size_t read_part(struct delivery_ids *d, int64_t part,
     return count;
 }
 
+static bool has_entry(const uint64_t *entries, size_t count, uint64_t entry)
+{
+    for (size_t i = 0; i < count; i++)
+        if (entries[i] == entry)
+            return true;
+    return false;
+}
+
 void delivery_ids_note(struct delivery_ids *d, int64_t event, const char *id)
 {
-    int64_t block = event / DELIVERY_BLOCK;
-    uint64_t hash, *entries;
+    int64_t block = event / DELIVERY_BLOCK, part;
+    uint64_t entry, *entries;
     size_t count;
 
-    if (!id || !*id)
+    if (!id || !*id || block > d->next ||
+        (block == d->next && event >= d->read))
         return;
-    hash = hash_of(id);
-    if (block == d->next && event < d->read) {
-        d->read = 0; /* begin the block again */
+    entry = entry_of(hash_of(id), event);
+    if (block == d->next) {
+        if (!has_entry(d->entries, d->count, entry))
+            d->read = 0; /* begin the block again */
         return;
     }
-    if (block >= d->next)
-        return;
-    count = read_part(d, part_of(block, hash), &entries);
-    entries = gr_realloc(entries, (count + 1) * sizeof *entries);
-    entries[count++] = entry_of(hash, event);
-    qsort(entries, count, sizeof *entries, by_value);
-    put_part(d, part_of(block, hash), entries, count);
+    part = part_of(block, entry);
+    count = read_part(d, part, &entries);
+    if (!has_entry(entries, count, entry)) {
+        entries = gr_realloc(entries, (count + 1) * sizeof *entries);
+        entries[count++] = entry;
+        qsort(entries, count, sizeof *entries, by_value);
+        put_part(d, part, entries, count);
+    }
     free(entries);
 }
 

@@ -1,8 +1,9 @@
 /* delivery_ids: finds events by the provider's id of their delivery (`delivery_id`, where it is not the id of the event).
  *
  * Such ids are random as a rule (UUIDs). An index of them writes a page for each event, 8 KiB with the file, and people rarely ask.
- * So the ids of a block of DELIVERY_BLOCK event numbers are written at once, when its last number was used: hashes in 64
- * parts of about 1 KiB, of which a search reads one in each block. Of the events behind the last block it reads the rows.
+ * So the ids of a block of DELIVERY_BLOCK event numbers are written at once, soon after its last number was used: hashes in 64
+ * parts of about 1 KiB, of which a search reads one in each block. Of the events behind the last block, fewer than two blocks as a
+ * rule, it reads the rows.
  *
  * A hash is only a hint: each event that is found is compared. Parts are in the turn's transaction; after a rolled back turn call
  * delivery_ids_undo(). */
@@ -23,13 +24,12 @@ struct delivery_ids *delivery_ids_open(struct db *db);
 void delivery_ids_close(struct delivery_ids *d);
 void delivery_ids_undo(struct delivery_ids *d);
 
-/* Once a turn: reads a bounded number of new events, and writes their block when it is whole. `next_event`: the number of the next
- * event. The first call, and the first after a rolled back turn, writes all whole blocks that are missing (after an upgrade
- * 1 s for a million events). */
-void delivery_ids_work(struct delivery_ids *d, int64_t next_event);
+/* Once a turn: reads a bounded number of events, and writes blocks that are whole. `next_event`: the number of the next
+ * event. true: there are more than a turn should read (after an upgrade 1 s for a million events, in turns of 60 ms). */
+bool delivery_ids_work(struct delivery_ids *d, int64_t next_event);
 /* Once a second: deletes blocks whose events are all deleted. */
 void delivery_ids_tidy(struct delivery_ids *d);
-/* An event has another delivery id than before; its block may be written already. NULL: it has none. */
+/* An event may have another delivery id than before; its block may be written already. NULL: it has none. */
 void delivery_ids_note(struct delivery_ids *d, int64_t event, const char *id);
 
 /* The numbers of up to `max` events with this id, the newest first. Returns how many. */

@@ -104,6 +104,15 @@ static void add_many(int count)
         delivery_ids_work(ids, next_event);
 }
 
+/* At most a block and a piece are left. */
+static void work_off(void)
+{
+    for (int i = 0; delivery_ids_work(ids, next_event); i++)
+        assert_in_range(i, 0, 10);
+    for (int i = 0; i < 20; i++)
+        delivery_ids_work(ids, next_event);
+}
+
 static int64_t found(const char *id)
 {
     int64_t events[MAX];
@@ -137,14 +146,14 @@ static void events_of_all_blocks_are_found_after_a_restart(void **state)
 }
 
 /* It stopped in the middle of a block, or an upgrade has dropped the index. */
-static void the_first_turn_writes_all_blocks_that_are_missing(void **state)
+static void the_first_turns_write_all_blocks_that_are_missing(void **state)
 {
     (void)state;
     add_many(MANY);
     db_exec(db, "DELETE FROM delivery_ids");
     close_all();
     open_all();
-    delivery_ids_work(ids, next_event);
+    work_off();
     assert_int_equal(
         number("SELECT count(DISTINCT part / 64) FROM delivery_ids"), 3);
     find_all();
@@ -160,7 +169,7 @@ static void a_turn_reads_a_bounded_number_of_events(void **state)
         add(id_of(next_event));
     for (; !number("SELECT count(*) FROM delivery_ids"); turns++)
         delivery_ids_work(ids, next_event);
-    assert_in_range(turns, 3, 20);
+    assert_in_range(turns, 10, 20);
     assert_int_equal(found(id_of(5)), 5);
 }
 
@@ -261,10 +270,63 @@ static void blocks_of_a_rolled_back_turn_are_written_in_the_next(void **state)
     delivery_ids_work(ids, next_event);
     db_exec(db, "ROLLBACK TO turn");
     delivery_ids_undo(ids);
-    delivery_ids_work(ids, next_event);
+    work_off();
     assert_int_equal(
         number("SELECT count(DISTINCT part / 64) FROM delivery_ids"), 3);
     find_all();
+}
+
+/* A row that exists is written again with each requeue, as a rule with the same id. */
+static void an_unchanged_id_changes_nothing(void **state)
+{
+    int64_t bytes;
+
+    (void)state;
+    add_many(DELIVERY_BLOCK);
+    bytes = number("SELECT sum(length(ids)) FROM delivery_ids");
+    for (int i = 0; i < 9000; i++)
+        delivery_ids_note(ids, 1000, id_of(1000));
+    assert_int_equal(number("SELECT sum(length(ids)) FROM delivery_ids"),
+                     bytes);
+    find_all();
+    for (int i = 0; i < 200;
+         i++) { /* nor does it keep the next block from being written */
+        for (int k = 0; k < 100; k++)
+            add(id_of(next_event));
+        delivery_ids_work(ids, next_event);
+        delivery_ids_note(ids, DELIVERY_BLOCK + 100,
+                          id_of(DELIVERY_BLOCK + 100));
+    }
+    assert_int_equal(number("SELECT max(part) / 64 FROM delivery_ids"), 2);
+}
+
+static void an_old_event_keeps_only_its_own_block(void **state)
+{
+    (void)state;
+    add_many(4 * DELIVERY_BLOCK);
+    db_exec(db, "DELETE FROM events WHERE n > 5 AND n < 24600");
+    for (int i = 0; i < 10; i++)
+        delivery_ids_tidy(ids);
+    assert_int_equal(
+        number("SELECT count(DISTINCT part / 64) FROM delivery_ids"), 2);
+    assert_int_equal(found(id_of(5)), 5);
+    assert_int_equal(found(id_of(24601)), 24601);
+}
+
+/* A batch has up to 10,000 events. */
+static void large_turns_leave_no_more_than_two_blocks(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        for (int k = 0; k < 10000; k++)
+            add(id_of(next_event));
+        assert_false(delivery_ids_work(ids, next_event));
+        assert_in_range(next_event -
+                            DELIVERY_BLOCK *
+                                (1 + number("SELECT ifnull(max(part) / 64, -1) "
+                                            "FROM delivery_ids")),
+                        0, 2 * DELIVERY_BLOCK);
+    }
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -273,12 +335,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(events_of_all_blocks_are_found_after_a_restart),
-        TEST(the_first_turn_writes_all_blocks_that_are_missing),
+        TEST(the_first_turns_write_all_blocks_that_are_missing),
         TEST(a_turn_reads_a_bounded_number_of_events),
         TEST(several_events_of_an_id_are_found_newest_first),
         TEST(a_changed_id_is_found),
         TEST(blocks_without_events_are_skipped),
         TEST(blocks_of_deleted_events_are_deleted),
+        TEST(an_unchanged_id_changes_nothing),
+        TEST(an_old_event_keeps_only_its_own_block),
+        TEST(large_turns_leave_no_more_than_two_blocks),
         TEST(a_rolled_back_turn_removes_its_block),
         TEST(blocks_of_a_rolled_back_turn_are_written_in_the_next),
     };
