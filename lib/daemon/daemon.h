@@ -113,8 +113,8 @@ struct daemon {
     struct daemon_verify verify;
     uint64_t epoch; /* random, this start */
     int64_t started_ms;
-    bool
-        inbox_empty; /* this turn took every frame that had come at the wait … */
+    /* This turn took every frame that had come at the wait … */
+    bool inbox_empty;
     bool priority_empty; /* … to the priority inbox, if there is one */
 
     /* daemon.c's own. */

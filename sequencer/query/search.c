@@ -334,6 +334,7 @@ void events_of_provider_id(struct sequencer *q, const char *id, event_fn *fn,
     store_each_event(q->search, found, count, fn, arg);
 }
 
+/* A search by such an id. */
 struct by_id {
     struct sequencer *q;
     const struct query *w;

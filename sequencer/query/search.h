@@ -10,7 +10,7 @@ struct sequencer;
 
 json_t *events_search(void *self, json_t *args, char why[200]);
 json_t *deliveries_search(void *self, json_t *args, char why[200]);
-/* At most 100 events, newest first, whose id or delivery id was given by the provider. `e` is valid until `fn` returns. */
+/* The newest events, at most 100, whose provider's id or delivery id is `id`, newest first. */
 void events_of_provider_id(struct sequencer *q, const char *id, event_fn *fn,
                            void *arg);
 /* recent_events.c: the newest events, at most 250. */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -289,8 +290,8 @@ static void an_unchanged_id_changes_nothing(void **state)
     assert_int_equal(number("SELECT sum(length(ids)) FROM delivery_ids"),
                      bytes);
     find_all();
-    for (int i = 0; i < 200;
-         i++) { /* nor does it keep the next block from being written */
+    /* The next block is written all the same. */
+    for (int i = 0; i < 200; i++) {
         for (int k = 0; k < 100; k++)
             add(id_of(next_event));
         delivery_ids_work(ids, next_event);
@@ -329,6 +330,47 @@ static void large_turns_leave_no_more_than_two_blocks(void **state)
     }
 }
 
+/* Its index is gone, and its events are in no block yet. */
+static void events_of_an_earlier_version_are_found(void **state)
+{
+    struct db_schema older = sequencer_schema;
+
+    (void)state;
+    close_all();
+    unlink(path);
+    older.create = NULL;
+    older.count = 0;
+    while (!strstr(older.steps[older.count], "CREATE TABLE delivery_ids"))
+        older.count++;
+    db = db_open(path, &older);
+    db_exec(db, "WITH RECURSIVE all_(n) AS (SELECT 1 UNION ALL SELECT n + 1 "
+                "FROM all_ WHERE n < 20000) INSERT INTO events(n, id, source, "
+                "type, workspace, received_ms, taken_ms, status, delivery_id) "
+                "SELECT n, 'evt_' || n, 's', 't', 'w', 1, 1, 0, 'old-' || n "
+                "FROM all_");
+    db_close(db);
+    open_all();
+    next_event = 20001;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(found("old-1"), 1);
+        assert_int_equal(found("old-20000"), 20000);
+        work_off();
+        assert_int_equal(number("SELECT max(part) / 64 FROM delivery_ids"), 1);
+    }
+    assert_int_equal(number("SELECT count(*) FROM sqlite_schema WHERE name = "
+                            "'events_delivery_id'"),
+                     0);
+}
+
+/* The rest of the part is still read. */
+static void a_part_of_an_odd_length_is_read(void **state)
+{
+    (void)state;
+    add_many(DELIVERY_BLOCK);
+    db_exec(db, "UPDATE delivery_ids SET ids = CAST(ids || x'00' AS BLOB)");
+    find_all();
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -344,6 +386,8 @@ int main(void)
         TEST(an_unchanged_id_changes_nothing),
         TEST(an_old_event_keeps_only_its_own_block),
         TEST(large_turns_leave_no_more_than_two_blocks),
+        TEST(events_of_an_earlier_version_are_found),
+        TEST(a_part_of_an_odd_length_is_read),
         TEST(a_rolled_back_turn_removes_its_block),
         TEST(blocks_of_a_rolled_back_turn_are_written_in_the_next),
     };
