@@ -24,7 +24,8 @@
 enum {
     RUN_PAGES_MAX = 200,
     WALK_PAGES_MAX = 5000,
-    ASK_MAX = 500, /* events in one question */
+    ASK_MAX =
+        500, /* events in one question; a reply may be about the first of them only */
     ASK_AGAIN_MS = 25,
     REPLY_MS = 3000, /* until a question is asked again */
     /* until the sequencer has replied, and until every ingress has */
@@ -68,7 +69,7 @@ struct walk {
     size_t in_window, found;
     zsock_t *asked; /* NULL: the question is still to be sent */
     int64_t asked_ms,
-        asking_ms; /* mono: this question; the first one of the page */
+        asking_ms; /* mono: this question; the first one since the last verdict */
     int64_t clock; /* the watermark clock of the first reply; -1: none yet */
     /* What it reads is dropped, because it begins anew. */
     bool stale;
@@ -451,7 +452,7 @@ static void ask(struct reconciler *r, struct walk *w)
         json_array_append_new(own, json_string(id));
     }
     question = json_pack("{s:s,s:o,s:o}", "source", w->source, "provider_ids",
-                         ids, "ids", own);
+                         ids, "own_ids", own);
     w->asked_ms = r->daemon.loop.mono_ms;
     w->asked = control_send(r->daemon.settings->run_dir, SEQUENCER,
                             command_listed.name, question, NULL, 0);
@@ -474,18 +475,18 @@ static void take_verdict(struct reconciler *r, struct walk *w,
     const json_t *missing = json_object_get(reply, "missing");
     struct walk_row row;
     char id[EVENT_ID_BYTES + 1];
-    size_t end = w->at + ASK_MAX, unknown = 0;
+    size_t unknown = 0;
 
     read_row(r, w, &row);
-    for (; w->at < end && w->at < w->page.count; w->at++) {
+    for (size_t i = 0; i < json_array_size(missing) && w->at < w->page.count;
+         i++, w->at++) {
         struct listed *item = &w->page.items[w->at];
 
         if (!is_asked_for(&row, item))
             continue;
         w->in_window++;
         event_id_of(w, item->id, id);
-        item->missing = json_is_true(
-                            json_array_get(missing, w->at + ASK_MAX - end)) &&
+        item->missing = json_is_true(json_array_get(missing, i)) &&
                         !archive_number(&r->archive.store, id);
         if (item->missing && may_be_purged(reply, item)) {
             item->missing = false;
@@ -498,6 +499,7 @@ static void take_verdict(struct reconciler *r, struct walk *w,
                  "the sequencer; they may have arrived, so they are not taken "
                  "in",
                  LS("source", w->source), LI("events", unknown));
+    w->asking_ms = r->daemon.loop.mono_ms;
     if (w->at < w->page.count)
         return;
     w->at = 0;

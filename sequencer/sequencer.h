@@ -81,7 +81,7 @@ struct sequencer {
     struct store_order *order;
     struct store_search *search;
     struct search_filters *search_filters;
-    struct delivery_ids *delivery_ids;
+    struct provider_ids *provider_ids;
     struct keys *keys;
     struct tokens *tokens;
     struct erasing *erasing;

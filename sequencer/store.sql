@@ -49,16 +49,14 @@ CREATE TABLE events (
 ) STRICT;
 -- Ids are made from time, so this index grows at its end.
 CREATE UNIQUE INDEX events_id ON events(id);
-CREATE INDEX events_provider_id ON events(provider_id)
-  WHERE provider_id IS NOT NULL;
 -- Rare kinds, for lists: neither routed events (0) nor requests of several events (8).
 CREATE INDEX events_odd ON events(status, n) WHERE status > 0 AND status < 8;
 
--- The ids of deliveries (`events.delivery_id`) by their hashes, in blocks of event numbers (delivery_ids.h).
-CREATE TABLE delivery_ids (
-  part INTEGER PRIMARY KEY,           -- the number of the block, and the first 6 bits of the hash
-  ids  BLOB NOT NULL                  -- 8 bytes each, the lowest first, in order: the hash; in its lower 13 bits
-                                      -- which event of the block it is
+-- The ids that providers gave (`events.provider_id` and `delivery_id`) by their hashes, in blocks of event numbers (provider_ids.h).
+CREATE TABLE provider_ids (
+  part INTEGER PRIMARY KEY,           -- the number of the block, and the first 7 bits of the hash
+  ids  BLOB NOT NULL                  -- 8 bytes each, the lowest first, in the order of the events: the hash; in its
+                                      -- lower 24 bits which event of the block it is
 ) STRICT;
 
 -- Events that came in one request, and the row of that request.

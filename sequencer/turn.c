@@ -4,7 +4,6 @@
 #include "clock.h"
 #include "config.h"
 #include "dead_letters.h"
-#include "delivery_ids.h"
 #include "dispatch.h"
 #include "ended.h"
 #include "event_types.h"
@@ -14,6 +13,7 @@
 #include "operational_archive.h"
 #include "operational_events.h"
 #include "outcomes.h"
+#include "provider_ids.h"
 #include "replay.h"
 #include "search_filters.h"
 #include "sequencer.h"
@@ -99,7 +99,7 @@ static void look(struct sequencer *q)
                            : "there is free space again; events are accepted");
     q->purge_keys = q->purge_events = q->purge_order = true;
     search_filters_tidy(q->search_filters);
-    delivery_ids_tidy(q->delivery_ids);
+    provider_ids_tidy(q->provider_ids);
     tokens_work(q);
     workspace_erase_look(q);
     store_actions_forget(q->search, history_before(q), ORDER_PER_TURN);
@@ -235,7 +235,7 @@ int sequencer_work(void *self)
         more_ms = 0;
     wait_ms = loop_sooner(
         wait_ms, q->disk_low ? -1 : search_filters_work(q->search_filters));
-    if (!q->disk_low && delivery_ids_work(q->delivery_ids, q->next_event))
+    if (!q->disk_low && provider_ids_work(q->provider_ids, q->next_event))
         more_ms = 0;
     wait_ms = loop_sooner(wait_ms, operational_events_work(q));
     keys_store(q->keys);
@@ -287,7 +287,7 @@ void sequencer_open(void *self)
     q->order = store_order_open(q->d.db);
     q->search = store_search_open(q->d.db);
     q->search_filters = search_filters_open(q);
-    q->delivery_ids = delivery_ids_open(q->d.db);
+    q->provider_ids = provider_ids_open(q->d.db);
     q->keys = keys_open(q->d.db);
     q->ended = ended_open(
         q->d.settings->state_dir,
@@ -331,7 +331,7 @@ void sequencer_undo(void *self)
     watermarks_undo(q->watermarks);
     streams_undo(q->streams);
     search_filters_undo(q->search_filters);
-    delivery_ids_undo(q->delivery_ids);
+    provider_ids_undo(q->provider_ids);
     q->config_since_ms = store_meta(q->store, "config_since_ms");
     read_next_event(q);
     q->purged_to = 0; /* what this turn had deleted is there again */
@@ -369,7 +369,7 @@ void sequencer_close(void *self)
     managed_close(q->managed);
     keys_close(q->keys);
     store_order_close(q->order);
-    delivery_ids_close(q->delivery_ids);
+    provider_ids_close(q->provider_ids);
     search_filters_close(q->search_filters);
     store_search_close(q->search);
     deliveries_close(q->deliveries);

@@ -889,13 +889,14 @@ static const struct value listed_args[] = {
     TEXT("source", "the source", .flags = VALUE_REQUIRED),
     LIST("provider_ids", &value_provider_id, "the provider's ids of events",
          .flags = VALUE_REQUIRED, .min = 1, .max = 500),
-    LIST("ids", &value_id,
+    LIST("own_ids", &value_id,
          "the ids that these events have if they were taken from a list",
          .flags = VALUE_REQUIRED, .min = 1, .max = 500),
     {0}};
 static const struct value listed_fields[] = {
     LIST("missing", &value_missing,
-         "for each of them: whether no stored event has it"),
+         "for the first of them, at least one: whether no stored event has "
+         "it. Ask again for the rest"),
     INTEGER("clock", "the watermark clock"),
     INTEGER("arrived", "the watermark clock up to which every ingress was "
                        "read: what is missing is final when it has reached "

@@ -11,7 +11,7 @@
  * the build checks. A step never changes after a release (tests/golden/stores). */
 enum {
     INGRESS_SCHEMA = 17,
-    SEQUENCER_SCHEMA = 40,
+    SEQUENCER_SCHEMA = 41,
     DELIVERER_SCHEMA = 15,
     DLQD_SCHEMA = 11,
     CONSOLE_SCHEMA = 9,

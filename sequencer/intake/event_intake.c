@@ -3,7 +3,6 @@
 #include "clock.h"
 #include "db_sums.h"
 #include "dead_letters.h"
-#include "delivery_ids.h"
 #include "duplicates.h"
 #include "event_trace.h"
 #include "gaps.h"
@@ -17,6 +16,7 @@
 #include "outcomes.h"
 #include "parsed_event.h"
 #include "profile.h"
+#include "provider_ids.h"
 #include "publication.h"
 #include "published.h"
 #include "routing.h"
@@ -271,10 +271,7 @@ static void set_event(struct sequencer *q, struct event_row *ev)
     search_filters_note(q->search_filters, ev->n, FILTER_TYPE, ev->type);
     search_filters_note(q->search_filters, ev->n, FILTER_WORKSPACE,
                         ev->workspace);
-    /* The row has no delivery id of its own if it is that of the event. */
-    if (ev->delivery_id &&
-        !(ev->provider_id && strcmp(ev->delivery_id, ev->provider_id) == 0))
-        delivery_ids_note(q->delivery_ids, ev->n, ev->delivery_id);
+    provider_ids_note(q->provider_ids, ev);
 }
 
 /* ---- a request, of one event or of several ---- */

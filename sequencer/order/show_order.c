@@ -1,8 +1,11 @@
 /* show_order: the control commands about order: gaps, workspaces, duplicates. */
 #include "show_order.h"
+#include "clock.h"
 #include "event_intake.h"
 #include "glob.h"
 #include "json_text.h"
+#include "provider_ids.h"
+#include "search.h"
 #include "sha256.h"
 #include "store.h"
 #include "store_order.h"
@@ -16,7 +19,9 @@
 
 enum {
     LIMIT_USUAL = 100,
-    LOOK_MAX = 5000, /* gaps looked at, some 10 ms */
+    LOOK_MAX = 5000,  /* gaps looked at, some 10 ms */
+    LISTED_MAX = 64,  /* events that one request of `listed` looks for … */
+    LISTED_US = 3000, /* … and how long for those after the first one */
     PAGE_MAX_BYTES = 512 * 1024,
 };
 
@@ -132,31 +137,48 @@ json_t *show_gaps(void *self, json_t *args, char why[200])
                             : json_null());
 }
 
+static const char *text_at(const json_t *list, size_t i)
+{
+    return json_string_value(json_array_get(list, i));
+}
+
+/* 1: it has arrived, 0: it has not, -1: that is not known yet. */
+static int has_arrived(struct sequencer *q, const char *source,
+                       const char *own_id, const char *provider_id)
+{
+    int64_t event;
+
+    if (store_event_n(q->store, wire_text(own_id)))
+        return 1;
+    return provider_ids_find(q->provider_ids, source, provider_id, 1, &event);
+}
+
 json_t *show_listed(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
-    const json_t *ids = json_object_get(args, "ids"),
+    const json_t *own_ids = json_object_get(args, "own_ids"),
                  *provider_ids = json_object_get(args, "provider_ids");
     json_t *missing = json_array();
+    int64_t began_us = thread_us();
+    size_t i = 0;
+    int arrived = 0;
 
-    if (json_array_size(ids) != json_array_size(provider_ids)) {
+    if (json_array_size(own_ids) != json_array_size(provider_ids)) {
         control_fail(why, CONTROL_INVALID,
-                     "args.ids and args.provider_ids must have the same number "
-                     "of items");
+                     "args.own_ids and args.provider_ids must have the same "
+                     "number of items");
         json_decref(missing);
         return NULL;
     }
-    for (size_t i = 0; i < json_array_size(ids); i++) {
-        const char *id = json_string_value(json_array_get(ids, i)),
-                   *provider_id = json_string_value(
-                       json_array_get(provider_ids, i));
-
-        json_array_append_new(
-            missing,
-            json_boolean(
-                !store_event_n(q->store, (struct bytes){id, strlen(id)}) &&
-                !store_has_provider_id(q->search, text_of(args, "source"),
-                                       provider_id)));
+    do {
+        arrived = has_arrived(q, text_of(args, "source"), text_at(own_ids, i),
+                              text_at(provider_ids, i));
+        json_array_append_new(missing, json_boolean(!arrived));
+    } while (arrived >= 0 && ++i < json_array_size(own_ids) && i < LISTED_MAX &&
+             thread_us() - began_us < LISTED_US);
+    if (arrived < 0) {
+        json_decref(missing);
+        return events_unread(why);
     }
     return json_pack("{s:o,s:I,s:I,s:I}", "missing", missing, "clock",
                      (json_int_t)watermarks_want(q->watermarks), "arrived",

@@ -3,9 +3,9 @@
  * deliveries at the oldest one. */
 #include "search.h"
 #include "clock.h"
-#include "delivery_ids.h"
 #include "glob.h"
 #include "json_text.h"
+#include "provider_ids.h"
 #include "search_filters.h"
 #include "store_search.h"
 #include "tenants.h"
@@ -312,26 +312,24 @@ static void search_events(struct sequencer *q, struct query *w, int status,
 
 /* ---- events by the id that the provider gave ---- */
 
-static int newest_first(const void *a, const void *b)
+json_t *events_unread(char why[200])
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return (x < y) - (x > y);
+    control_fail(why, CONTROL_BUSY,
+                 "events are still being read after an upgrade, which takes "
+                 "some seconds; ask again");
+    return NULL;
 }
 
-void events_of_provider_id(struct sequencer *q, const char *id, event_fn *fn,
-                           void *arg)
+bool events_of_provider_id(struct sequencer *q, const char *id, event_fn *fn,
+                           void *arg, char why[200])
 {
-    int64_t found[2 * SAME_ID_MAX];
-    int n = store_by_provider_id(q->search, id, SAME_ID_MAX, found), count = 0;
+    int64_t found[SAME_ID_MAX];
+    int n = provider_ids_find(q->provider_ids, NULL, id, SAME_ID_MAX, found);
 
-    n += delivery_ids_find(q->delivery_ids, id, SAME_ID_MAX, found + n);
-    if (n)
-        qsort(found, (size_t)n, sizeof *found, newest_first);
-    for (int i = 0; i < n && count < SAME_ID_MAX; i++)
-        if (!count || found[count - 1] != found[i])
-            found[count++] = found[i];
-    store_each_event(q->search, found, count, fn, arg);
+    if (n < 0)
+        return events_unread(why);
+    store_each_event(q->search, found, n, fn, arg);
+    return true;
 }
 
 /* A search by such an id. */
@@ -362,9 +360,12 @@ json_t *events_search(void *self, json_t *args, char why[200])
     list = json_array();
     if (text_arg(args, "id")) {
         w.more = false;
-        if (ask_endpoint(self, &w))
-            events_of_provider_id(q, text_arg(args, "id"), on_same_id,
-                                  &(struct by_id){q, &w, list});
+        if (ask_endpoint(self, &w) &&
+            !events_of_provider_id(q, text_arg(args, "id"), on_same_id,
+                                   &(struct by_id){q, &w, list}, why)) {
+            json_decref(list);
+            return NULL;
+        }
         return json_pack("{s:o,s:o}", "events", list, "next", cursor(&w));
     }
     search_events(self, &w, status, list);

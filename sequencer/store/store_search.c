@@ -13,7 +13,7 @@ enum {
 struct store_search {
     struct db *db;
     stmt *events, *events_odd, *events_walking, *below, *from;
-    stmt *by_provider_id, *whole, *has_provider_id, *by_prefix;
+    stmt *whole, *by_prefix;
     stmt *walk, *walk_dead, *walking, *found;
     int64_t walk_min;            /* the first event of store_walk() */
     struct event_row walk_event; /* the last that store_walk_event() read */
@@ -42,13 +42,7 @@ static void prepare_walks(struct store_search *s)
     s->from = db_prepare(db, "SELECT min(n) FROM events WHERE n >= ?");
     s->by_prefix = db_prepare(db, "SELECT id FROM events WHERE id >= ?1 AND "
                                   "id < ?1 || '~' ORDER BY id LIMIT ?2");
-    s->by_provider_id = db_prepare(
-        db, "SELECT n FROM events WHERE provider_id = ? ORDER BY n DESC LIMIT "
-            "?");
     s->whole = db_prepare(db, SELECT_EVENT " FROM events WHERE n = ?");
-    s->has_provider_id = db_prepare(
-        db, "SELECT 1 FROM events WHERE provider_id = ?1 AND source = ?2 "
-            "LIMIT 1");
     s->walk = db_prepare(db, LOOK_AT_DELIVERY BELOW
                          "ORDER BY event DESC, endpoint DESC");
     s->walk_dead = db_prepare(db, LOOK_AT_DELIVERY
@@ -162,19 +156,6 @@ int64_t store_event_from(struct store_search *s, int64_t n)
     return one(s, s->from);
 }
 
-int store_by_provider_id(struct store_search *s, const char *provider_id,
-                         int max, int64_t *events)
-{
-    int n = 0;
-
-    bind_text(s->by_provider_id, 1, provider_id);
-    bind_i64(s->by_provider_id, 2, max);
-    while (n < max && db_step(s->db, s->by_provider_id))
-        events[n++] = col_i64(s->by_provider_id, 0);
-    db_done(s->by_provider_id);
-    return n;
-}
-
 void store_each_event(struct store_search *s, const int64_t *events, int count,
                       event_fn *fn, void *arg)
 {
@@ -189,14 +170,6 @@ void store_each_event(struct store_search *s, const int64_t *events, int count,
         }
         db_done(s->whole);
     }
-}
-
-bool store_has_provider_id(struct store_search *s, const char *source,
-                           const char *provider_id)
-{
-    bind_text(s->has_provider_id, 1, provider_id);
-    bind_text(s->has_provider_id, 2, source);
-    return db_number(s->db, s->has_provider_id, 0) != 0;
 }
 
 void store_by_prefix(struct store_search *s, const char *prefix, int max,

@@ -24,17 +24,10 @@ void store_events_done(struct store_search *s);
 int64_t store_event_below(struct store_search *s, int64_t below);
 /* The first event from `n` on; 0: none. */
 int64_t store_event_from(struct store_search *s, int64_t n);
-/* The numbers of at most `max` events, newest first, whose provider's id is this. Returns how many. */
-int store_by_provider_id(struct store_search *s, const char *provider_id,
-                         int max, int64_t *events);
 /* The rows of these events; `e` is valid until `fn` returns. */
 typedef void event_fn(void *arg, const struct event_row *e);
 void store_each_event(struct store_search *s, const int64_t *events, int count,
                       event_fn *fn, void *arg);
-
-/* Whether an event of this source has this provider's id. */
-bool store_has_provider_id(struct store_search *s, const char *source,
-                           const char *provider_id);
 
 /* At most `max` ids of events that begin with `prefix`; each is borrowed for the call. */
 typedef void id_fn(void *arg, const char *id);

@@ -122,6 +122,23 @@ class Found(ReconcileTest):
         original = next(e for e in events if e["id"] == one)
         self.assertEqual(rig.wait_status(self.send(rig, original), "duplicate")["duplicate_of"], event)
 
+    def test_a_question_of_many_ids_gets_its_reply_in_parts(self):
+        rig = self.stripe(self.provider())
+        rig.wait_status(self.send(rig, self.provider().stripe_event("evt_here")), "done")
+        ids = [f"evt_{i}" for i in range(500)]
+        ids[1] = "evt_here"
+
+        def ask(source, ids):
+            own = [f"evt_{i:026}" for i, _ in enumerate(ids)]
+            return rig.ask("sequencer", "listed", source=source, provider_ids=ids, own_ids=own)["missing"]
+
+        missing = ask("stripe", ids)
+        self.assertTrue(1 <= len(missing) <= 64, missing)
+        missing = ask("stripe", ids[1:])
+        self.assertEqual(missing, [i > 0 for i in range(len(missing))])
+        self.assertEqual(ask("stripe", ["evt_here"]), [False])
+        self.assertEqual(ask("another", ["evt_here"]), [True])
+
     def test_nothing_before_the_first_start_unless_asked_for(self):
         provider = self.provider()
         old = provider.stripe_event("evt_old", int(time.time()) - 86400)

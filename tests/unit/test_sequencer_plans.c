@@ -1,8 +1,8 @@
 /* Test of the sequencer's statements: each finds its rows by an index.
  * test_sequencer_store.c has more of those about deliveries. */
-#include "delivery_ids.h"
 #include "outcomes.h"
 #include "plans.h"
+#include "provider_ids.h"
 #include "sequencer.h"
 #include "store.h"
 #include "store_keys.h"
@@ -26,7 +26,7 @@ static struct {
     struct store_lanes *lanes;
     struct store_keys *keys;
     struct store_search *search;
-    struct delivery_ids *delivery_ids;
+    struct provider_ids *provider_ids;
     struct outcomes *outcomes;
 } all;
 
@@ -40,7 +40,7 @@ static void open_all(struct db *db)
     all.lanes = store_lanes_open(db);
     all.keys = store_keys_open(db);
     all.search = store_search_open(db);
-    all.delivery_ids = delivery_ids_open(db);
+    all.provider_ids = provider_ids_open(db);
     q.d.db = db;
     all.outcomes = outcomes_open(&q);
 }
@@ -50,7 +50,7 @@ int main(void)
     int failed = plans_main(&sequencer_schema, open_all, allowed);
 
     outcomes_close(all.outcomes);
-    delivery_ids_close(all.delivery_ids);
+    provider_ids_close(all.provider_ids);
     store_search_close(all.search);
     store_keys_close(all.keys);
     store_lanes_close(all.lanes);

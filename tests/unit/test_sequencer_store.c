@@ -1,7 +1,7 @@
 /* How the sequencer's statements find their rows: with ten million deliveries
  * waiting, one that looks at more than it needs is one too many. */
 #include "clock.h"
-#include "delivery_ids.h"
+#include "provider_ids.h"
 #include "search.h"
 #include "sequencer.h"
 #include "store.h"
@@ -200,11 +200,12 @@ static void note_found(void *arg, const struct event_row *e)
 static struct found find(const char *id)
 {
     struct sequencer q = {.search = store_search_open(db),
-                          .delivery_ids = delivery_ids_open(db)};
+                          .provider_ids = provider_ids_open(db)};
     struct found f = {0};
+    char why[200];
 
-    events_of_provider_id(&q, id, note_found, &f);
-    delivery_ids_close(q.delivery_ids);
+    assert_true(events_of_provider_id(&q, id, note_found, &f, why));
+    provider_ids_close(q.provider_ids);
     store_search_close(q.search);
     return f;
 }
