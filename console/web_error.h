@@ -48,7 +48,10 @@
     E(INTERNAL, 500, "internal", "the response is too large or not valid")     \
     E(PROCESS_FAILED, 502, "process_failed",                                   \
       "a process sent a reply that cannot be read")                            \
-    E(BUSY, 503, "busy", "too many requests wait for the processes")           \
+    E(BUSY, 503, "busy",                                                       \
+      "too many requests wait for the processes, or a process is not yet "     \
+      "able "                                                                  \
+      "to reply after an upgrade")                                             \
     E(PROCESS_UNAVAILABLE, 503, "process_unavailable",                         \
       "the process that is needed does not run, or ended before it replied")   \
     E(DISK_FULL, 503, "disk_full",                                             \

@@ -70,7 +70,8 @@ struct walk {
     zsock_t *asked; /* NULL: the question is still to be sent */
     int64_t asked_ms,
         asking_ms; /* mono: this question; the first one since the last verdict */
-    int64_t clock; /* the watermark clock of the first reply; -1: none yet */
+    int64_t again_ms; /* mono: when it asks again, if it waits for that */
+    int64_t clock;    /* the watermark clock of the first reply; -1: none yet */
     /* What it reads is dropped, because it begins anew. */
     bool stale;
     bool failed;
@@ -421,6 +422,7 @@ static void page_came(struct reconciler *r, struct walk *w,
     }
     w->state = WALK_ASKING;
     w->asking_ms = r->daemon.loop.mono_ms;
+    w->again_ms = 0;
     w->clock = -1;
 }
 
@@ -475,7 +477,7 @@ static void take_verdict(struct reconciler *r, struct walk *w,
     const json_t *missing = json_object_get(reply, "missing");
     struct walk_row row;
     char id[EVENT_ID_BYTES + 1];
-    size_t unknown = 0;
+    size_t unknown = 0, from = w->at;
 
     read_row(r, w, &row);
     for (size_t i = 0; i < json_array_size(missing) && w->at < w->page.count;
@@ -499,7 +501,8 @@ static void take_verdict(struct reconciler *r, struct walk *w,
                  "the sequencer; they may have arrived, so they are not taken "
                  "in",
                  LS("source", w->source), LI("events", unknown));
-    w->asking_ms = r->daemon.loop.mono_ms;
+    if (w->at > from)
+        w->asking_ms = r->daemon.loop.mono_ms;
     if (w->at < w->page.count)
         return;
     w->at = 0;
@@ -511,7 +514,7 @@ static int work_on_question(struct reconciler *r, struct walk *w)
 {
     int64_t now_ms = r->daemon.loop.mono_ms;
     bool unreachable, late = now_ms - w->asking_ms >= ASKED_MOST_MS;
-    char why[200];
+    char why[200], code[CONTROL_CODE_BYTES];
     json_t *reply;
 
     if (w->at >= w->page.count) { /* there are none */
@@ -519,9 +522,8 @@ static int work_on_question(struct reconciler *r, struct walk *w)
         w->state = WALK_STORING;
         return 0;
     }
-    if (!w->asked && w->clock >= 0 && now_ms - w->asked_ms < ASK_AGAIN_MS &&
-        !w->at)
-        return ASK_AGAIN_MS;
+    if (!w->asked && now_ms < w->again_ms)
+        return (int)(w->again_ms - now_ms);
     if (w->asked && now_ms - w->asked_ms >= REPLY_MS)
         zsock_destroy(&w->asked); /* the sequencer may have been killed */
     if (!w->asked)
@@ -531,19 +533,20 @@ static int work_on_question(struct reconciler *r, struct walk *w)
             fail(r, w, 0, "the sequencer does not respond");
         return late ? 0 : 10;
     }
-    reply = control_take(w->asked, &unreachable, why);
+    reply = control_take_coded(w->asked, &unreachable, code, why);
     w->asked = NULL;
-    if (!reply) {
-        fail(r, w, 0, why);
-    } else if (is_final(w, reply)) {
+    if (reply && is_final(w, reply))
         take_verdict(r, w, reply);
-    } else if (late) {
+    else if (!reply && (late || strcmp(code, "busy") != 0))
+        fail(r, w, 0, why);
+    else if (late)
         fail(r, w, 0,
              "an ingress process does not respond, and may have the events "
              "that seem to be missing");
-    }
+    else
+        w->again_ms = now_ms + ASK_AGAIN_MS;
     json_decref(reply);
-    return w->state == WALK_ASKING ? ASK_AGAIN_MS : 0;
+    return 0;
 }
 
 /* ---- a missing event ---- */

@@ -227,19 +227,22 @@ int run_show(struct ctl *c)
 {
     bool attempt = parsed_value(&c->parsed, "--attempt");
     struct buf raw = {0};
+    struct question q = {.process = "sequencer", .what = "trace"};
     json_t *event, *r; /* NULL: unknown, or not readable */
-    bool unreachable;
     const char *ours;
-    char *id, why[200];
+    char *id;
     int code = 0;
 
     if (wrong_options(c))
         return complain(EXIT_USAGE, "%s", wrong_options(c));
     id = trace_event_id(c->parsed.args[0]);
-    event = ask(c, "sequencer", "trace", json_pack("{s:s}", "id", id), ASK_MS,
-                &unreachable, why);
+    q.args = json_pack("{s:s}", "id", id);
+    ask_all(c, &q, 1, ASK_MS);
+    event = q.reply;
     ours = *string_of(event, "id") ? string_of(event, "id") : id;
-    if (json_object_get(event, "matches")) {
+    if (question_failed(&q)) {
+        code = complain(EXIT_REFUSED, "%s", q.why);
+    } else if (json_object_get(event, "matches")) {
         code = trace_print_matches(c, event);
     } else {
         r = request_of(c, event, id, attempt ? ours : NULL, &raw, &code);

@@ -19,6 +19,7 @@ struct tracing {
     json_t *timeline;
     json_t *unreachable; /* names */
     bool sequencer_away;
+    bool failed;     /* the sequencer may have it all the same */
     json_t *rejects; /* with this id; NULL: not searched */
     json_t *stored;  /* the request in ingress; NULL: none found */
     bool handed_on;  /* the sequencer has acknowledged it */
@@ -102,15 +103,22 @@ static void ask_others(struct tracing *t, const struct processes *p,
 
 static void ask_sequencer(struct tracing *t, const char *id)
 {
-    t->event = ask(t->c, "sequencer", "trace", json_pack("{s:s}", "id", id),
-                   ASK_MS, &t->sequencer_away, t->why);
+    struct question q = {.process = "sequencer",
+                         .what = "trace",
+                         .args = json_pack("{s:s}", "id", id)};
+
+    ask_all(t->c, &q, 1, ASK_MS);
+    t->event = q.reply;
+    t->sequencer_away = q.unreachable;
+    t->failed = question_failed(&q);
+    memcpy(t->why, q.why, sizeof t->why);
     if (t->sequencer_away)
         json_array_append_new(t->unreachable, json_string("sequencer"));
     timeline_add(t->timeline, t->event);
 }
 
 /* Looks for a provider's id in the newest requests of each ingress, while the sequencer, which
- * has an index of these ids, cannot be reached. Returns our id of the event, the caller's, or
+ * finds events by these ids, cannot be reached. Returns our id of the event, the caller's, or
  * NULL. */
 static char *find_stored(struct tracing *t, const struct processes *p,
                          const char *id)
@@ -144,6 +152,10 @@ static void ask_them(struct tracing *t, const char *id)
 
     processes_find(t->c, &p);
     ask_sequencer(t, id);
+    if (t->failed) {
+        processes_fini(&p);
+        return;
+    }
     if (t->sequencer_away && strncmp(id, "evt_", 4) != 0)
         ours = find_stored(t, &p, id);
     id = ours ? ours : id;
@@ -379,7 +391,9 @@ int run_trace(struct ctl *c)
         ask_them(&t, id);
         known = t.event || json_array_size(t.timeline) ||
                 json_array_size(t.rejects);
-        if (json_object_get(t.event, "matches")) {
+        if (t.failed) {
+            code = complain(EXIT_REFUSED, "%s", t.why);
+        } else if (json_object_get(t.event, "matches")) {
             code = trace_print_matches(c, t.event);
         } else {
             if (known && c->json)

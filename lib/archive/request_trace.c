@@ -153,7 +153,7 @@ static bool on_row(void *arg, const struct archive_entry *e,
            json_array_size(f->events) < FIND_SHOWN;
 }
 
-/* For when the sequencer does not respond: it has an index of provider ids; the archive has none
+/* For when the sequencer does not respond: it finds events by them; the archive has no index
  * and reads the newest requests. */
 json_t *trace_find(void *self, json_t *args, char why[200])
 {

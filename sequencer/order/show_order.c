@@ -178,7 +178,7 @@ json_t *show_listed(void *self, json_t *args, char why[200])
              thread_us() - began_us < LISTED_US);
     if (arrived < 0) {
         json_decref(missing);
-        return events_unread(why);
+        return events_unread(q, why);
     }
     return json_pack("{s:o,s:I,s:I,s:I}", "missing", missing, "clock",
                      (json_int_t)watermarks_want(q->watermarks), "arrived",

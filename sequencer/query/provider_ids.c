@@ -110,10 +110,27 @@ static uint64_t entry_of(const char *id, int64_t block, int64_t event)
 
 /* ---- entries ---- */
 
+/* How many entries are of events before this one. */
+static size_t count_before(const struct entries *e, uint64_t offset)
+{
+    size_t low = 0, high = e->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if ((e->list[middle] & OFFSET) < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static bool has_entry(const struct entries *e, uint64_t entry)
 {
-    for (size_t i = e->count;
-         i-- > 0 && (e->list[i] & OFFSET) >= (entry & OFFSET);)
+    size_t i = count_before(e, entry & OFFSET);
+
+    for (; i < e->count && !((e->list[i] ^ entry) & OFFSET); i++)
         if (e->list[i] == entry)
             return true;
     return false;
@@ -121,14 +138,13 @@ static bool has_entry(const struct entries *e, uint64_t entry)
 
 static void add_entry(struct entries *e, uint64_t entry)
 {
-    size_t at = e->count;
+    size_t at = count_before(e, (entry & OFFSET) + 1);
 
     if (e->count == e->space) {
         e->space = e->space ? 2 * e->space : PIECE;
         e->list = gr_realloc(e->list, e->space * sizeof *e->list);
     }
-    for (; at && (e->list[at - 1] & OFFSET) > (entry & OFFSET); at--)
-        e->list[at] = e->list[at - 1];
+    memmove(e->list + at + 1, e->list + at, (e->count - at) * sizeof *e->list);
     e->list[at] = entry;
     e->count++;
 }
@@ -198,16 +214,6 @@ static void read_events(struct provider_ids *p, int64_t below)
     p->read = below;
 }
 
-/* Entries of block `next` come first. */
-static size_t count_of_block(const struct entries *e)
-{
-    size_t count = 0;
-
-    while (count < e->count && (e->list[count] & OFFSET) < PROVIDER_BLOCK)
-        count++;
-    return count;
-}
-
 /* Their caller frees them. `ends`: where each part ends. */
 static uint64_t *by_part(const uint64_t *entries, size_t count,
                          size_t ends[PARTS])
@@ -233,7 +239,7 @@ static uint64_t *by_part(const uint64_t *entries, size_t count,
 static void write_block(struct provider_ids *p)
 {
     struct entries *e = &p->recent;
-    size_t count = count_of_block(e), ends[PARTS], begin = 0;
+    size_t count = count_before(e, PROVIDER_BLOCK), ends[PARTS], begin = 0;
     uint64_t *sorted = by_part(e->list, count, ends);
 
     for (int part = 0; part < PARTS; begin = ends[part++])
@@ -245,22 +251,25 @@ static void write_block(struct provider_ids *p)
     for (size_t i = 0; i < e->count; i++)
         e->list[i] = e->list[i + count] - PROVIDER_BLOCK;
     p->next++;
-    if (p->read == first_of(p->next))
+    if (!e->count)
         p->read = 0;
 }
 
 bool provider_ids_work(struct provider_ids *p, int64_t next_event)
 {
     for (int i = 0; i < PIECES_MAX; i++) {
+        int64_t end;
+
         if (!p->read)
             begin_block(p, next_event);
-        if (p->read >= first_of(p->next + 1)) {
+        end = first_of(p->next + 1);
+        if (p->read >= end) {
             write_block(p);
             continue;
         }
         if (next_event - p->read < (i ? PROVIDER_BLOCK : PIECE))
             return false;
-        read_events(p, p->read + PIECE);
+        read_events(p, p->read + PIECE < end ? p->read + PIECE : end);
     }
     return true;
 }

@@ -33,8 +33,8 @@ void provider_ids_tidy(struct provider_ids *p);
 void provider_ids_note(struct provider_ids *p, const struct event_row *e);
 
 /* The numbers of up to `max` events with this id, the newest first. With `source`, only its events whose own id this is; NULL: all
- * events, also those whose delivery has this id. Returns how many; -1: the ids of older events are not all read, as a step of an
- * upgrade has just removed what was known of them. */
+ * events, also those whose delivery has this id. Returns how many; -1: provider_ids_work() has more than 65,536 numbers of events
+ * to read, as after an upgrade. */
 int provider_ids_find(struct provider_ids *p, const char *source,
                       const char *id, int max, int64_t *events);
 

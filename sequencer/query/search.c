@@ -312,11 +312,14 @@ static void search_events(struct sequencer *q, struct query *w, int status,
 
 /* ---- events by the id that the provider gave ---- */
 
-json_t *events_unread(char why[200])
+json_t *events_unread(const struct sequencer *q, char why[200])
 {
     control_fail(why, CONTROL_BUSY,
-                 "events are still being read after an upgrade, which takes "
-                 "some seconds; ask again");
+                 q->disk_low
+                     ? "after an upgrade all events must be read once, which "
+                       "waits for free space on the disk; ask for an evt_ id"
+                     : "after an upgrade all events are read once, which takes "
+                       "some seconds; ask again");
     return NULL;
 }
 
@@ -327,7 +330,7 @@ bool events_of_provider_id(struct sequencer *q, const char *id, event_fn *fn,
     int n = provider_ids_find(q->provider_ids, NULL, id, SAME_ID_MAX, found);
 
     if (n < 0)
-        return events_unread(why);
+        return events_unread(q, why);
     store_each_event(q->search, found, n, fn, arg);
     return true;
 }

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -340,6 +341,45 @@ class FullDisk(RigTest):
         self.assertEqual(
             {r.id for r in rig.receiver.requests("/crm")},
             {first, *(a["id"] for a in load.acks())})
+
+    def test_ids_of_an_upgrade_wait_for_space(self):
+        """P10: who asks for an event by its provider's id is told to wait, not that there is none."""
+        token = "an-admin-token-of-the-file"
+        rig = self.pipeline(config={"console": {"tokens": [token]}}, console=True)
+        rig.start()
+        rig.settle()
+        rig.stop()
+        with contextlib.closing(sqlite3.connect(rig.state_dir / "sequencer.db")) as db, db:
+            db.execute("DELETE FROM provider_ids")
+            db.execute("WITH RECURSIVE m(n) AS (SELECT 5000 UNION ALL SELECT n + 500 FROM m WHERE n < 80000) "
+                       "INSERT INTO events(n, id, source, provider_id, type, workspace, received_ms, taken_ms, status) "
+                       "SELECT n, printf('evt_%026d', n), 'plane', 'own-' || n, 't', 'w', 1000 * unixepoch(), 1000 * unixepoch(), 0 FROM m")
+        self.fill(rig, DISK_BYTES // 28)
+        rig.start("sequencer")
+        rig.start("console")
+
+        def get(path):
+            status, headers, text = http_request(rig.console_port, "GET", f"/api/v1/{path}",
+                                                 headers={"Authorization": f"Bearer {token}"})
+            return status, headers.get("Retry-After"), json.loads(text)
+
+        for command in (["trace", "own-6000"], ["trace", "own-6000", "--json"], ["show", "own-6000"],
+                        ["events", "--id", "own-6000"]):
+            done = rig.cli_text(*command)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn("waits for free space on the disk", done.stderr)
+            self.assertEqual(done.stdout, "")
+        for path in ("events/own-6000", "events?id=own-6000"):
+            status, again, text = get(path)
+            self.assertEqual((status, again, text["error"]["code"]), (503, "1", "busy"), text)
+        with self.assertRaisesRegex(Exception, "free space"):
+            rig.ask("sequencer", "listed", source="plane", provider_ids=["own-6000"], own_ids=["evt_x"])
+        self.free(rig)
+        wait_for(lambda: rig.cli_text("trace", "own-6000").returncode == 0, what="the ids of all events")
+        self.assertEqual(get("events/own-6000")[0], 200)
+        missing = rig.ask("sequencer", "listed", source="plane", provider_ids=["own-6000", "own-1"],
+                          own_ids=["evt_x", "evt_y"])["missing"]
+        self.assertEqual(missing, [False, True][:len(missing)])
 
     def test_a_start_on_a_full_disk_waits_or_exits_74(self):
         """P3: killed while the disk is full, started while it still is: each

@@ -301,11 +301,12 @@ static void blocks_without_events_are_skipped(void **state)
 
     (void)state;
     add_many(1000);
+    assert_int_equal(found(id_of(9)), 9); /* it has read the rest */
     next_event += 1000LL * PROVIDER_BLOCK;
     add("far");
     /* What is between them is not known before the next turn. */
     assert_int_equal(provider_ids_find(ids, NULL, "far", 1, &event), -1);
-    provider_ids_work(ids, next_event);
+    assert_false(provider_ids_work(ids, next_event));
     assert_int_equal(found("far"), next_event - 1);
     add_many(2 * PROVIDER_BLOCK);
     assert_int_equal(found(id_of(9)), 9);
@@ -486,6 +487,121 @@ static void a_part_of_an_odd_length_is_read(void **state)
     find_all();
 }
 
+/* ---- random turns ---- */
+
+static unsigned seed;
+
+static int random_below(int n)
+{
+    return rand_r(&seed) % n;
+}
+
+/* Often that of an earlier event. */
+static const char *some_id(char text[20])
+{
+    snprintf(text, 20, "%s%d", random_below(2) ? "p" : "d",
+             random_below(20000));
+    return text;
+}
+
+static void add_random(int count)
+{
+    char own[20], delivery[20];
+
+    while (count--)
+        add_both(random_below(2) ? some_id(own) : NULL,
+                 random_below(2) ? some_id(delivery) : NULL);
+}
+
+static void change_random(void)
+{
+    int64_t event = 1 + random_below((int)next_event);
+    char id[20],
+        *sql = gr_printf("UPDATE events SET provider_id = '%s' WHERE n = %lld",
+                         some_id(id), (long long)event);
+
+    db_exec(db, sql);
+    free(sql);
+    sql = gr_printf("SELECT count(*) FROM events WHERE n = %lld",
+                    (long long)event);
+    if (number(sql))
+        set_ids(event, id, NULL);
+    free(sql);
+}
+
+static void purge_random(void)
+{
+    char *sql = gr_printf("DELETE FROM events WHERE n < %d AND n %% 5003 <> 7",
+                          random_below((int)next_event + 1));
+
+    db_exec(db, sql);
+    provider_ids_tidy(ids);
+    free(sql);
+}
+
+static void compare_random(void)
+{
+    int64_t events[100];
+    int count, i = 0;
+    char id[20];
+    sqlite3_stmt *s = NULL;
+
+    count = provider_ids_find(ids, NULL, some_id(id), 100, events);
+    assert_int_equal(
+        sqlite3_prepare_v2(db_handle(db),
+                           "SELECT n FROM events WHERE ?1 IN (provider_id, "
+                           "delivery_id) ORDER BY n DESC",
+                           -1, &s, NULL),
+        SQLITE_OK);
+    sqlite3_bind_text(s, 1, id, -1, SQLITE_STATIC);
+    for (; sqlite3_step(s) == SQLITE_ROW; i++) {
+        assert_true(i < count);
+        assert_int_equal(events[i], sqlite3_column_int64(s, 0));
+    }
+    sqlite3_finalize(s);
+    assert_int_equal(count, i);
+}
+
+static void one_random_turn(void)
+{
+    int64_t before = next_event;
+
+    db_exec(db, "SAVEPOINT turn");
+    add_random(random_below(random_below(8) ? 300 : 10000));
+    for (int i = random_below(4); i > 0; i--)
+        change_random();
+    if (!random_below(12))
+        purge_random();
+    compare_random();
+    provider_ids_work(ids, next_event);
+    compare_random();
+    if (!random_below(10)) {
+        db_exec(db, "ROLLBACK TO turn");
+        provider_ids_undo(ids);
+        next_event = before;
+    } else if (!random_below(10)) {
+        next_event += random_below(1024); /* as a restart does */
+    }
+    db_exec(db, "RELEASE turn");
+}
+
+/* SQL says what has to be found. */
+static void random_turns_find_what_sql_finds(void **state)
+{
+    (void)state;
+    for (seed = 1; seed <= 3; seed++) {
+        for (int turn = 0; turn < 60; turn++) {
+            one_random_turn();
+            if (turn % 20 == 7) {
+                close_all();
+                open_all();
+            }
+        }
+        work_off();
+        compare_random();
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -509,6 +625,7 @@ int main(void)
         TEST(a_part_of_an_odd_length_is_read),
         TEST(a_rolled_back_turn_removes_its_block),
         TEST(blocks_of_a_rolled_back_turn_are_written_in_the_next),
+        TEST(random_turns_find_what_sql_finds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
