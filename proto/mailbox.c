@@ -157,6 +157,11 @@ int mailbox_sockets(const struct mailbox *m, zsock_t *out[MAILBOX_SOCKETS])
     return n;
 }
 
+bool mailbox_is_priority(const struct mailbox *m, const zsock_t *socket)
+{
+    return socket == m->priority.local || socket == m->priority.remote;
+}
+
 void mailbox_address_of(const struct mailbox *m, const char *peer, char *out)
 {
     char *address = cluster_address(m->cluster, peer, "inbox");

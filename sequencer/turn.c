@@ -34,6 +34,7 @@
 enum {
     LOOK_MS = 1000,
     TURN_WAIT_US = 2000, /* between two turns, while processors are contended */
+    RESULTS_WAIT_MS = 10, /* for events, to be in one commit with them */
     ORDER_PER_TURN = 128,
     /* events taken in a turn beyond the deliveries that ended */
     EVENTS_MORE = 16,
@@ -252,6 +253,8 @@ int sequencer_work(void *self)
     /* Not while deliveries wait for the result of another one: each would be late. */
     if (wait_ms && !q->crowded && !q->in_lanes && db_dirty(q->d.db))
         q->d.loop.may_wait_us = TURN_WAIT_US;
+    if (wait_ms && !q->needs_results)
+        q->d.loop.patient_ms = RESULTS_WAIT_MS;
     return wait_ms;
 }
 

@@ -834,8 +834,11 @@ static void watch_inboxes(struct daemon *d)
     zsock_t *inboxes[MAILBOX_SOCKETS];
     int n = mailbox_sockets(d->mailbox, inboxes);
 
-    for (int i = 0; i < n; i++)
-        loop_watch_socket(&d->loop, inboxes[i]);
+    for (int i = 0; i < n; i++) {
+        int w = loop_watch_socket(&d->loop, inboxes[i]);
+
+        d->loop.watch[w].patient = mailbox_is_priority(d->mailbox, inboxes[i]);
+    }
     if (d->cluster)
         loop_watch_socket(&d->loop, cluster_socket(d->cluster));
 }

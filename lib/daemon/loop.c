@@ -124,8 +124,9 @@ static int watch_more(struct loop *l, struct pollfd *fds, int *ms)
 /* The descriptor of a ZeroMQ socket becomes readable when its state changes, not while it has messages
  * (zmq_getsockopt(3), ZMQ_FD). So each is asked for its events before the wait, and those that changed once more after it.
  * It may end early, without an event: a peer that connects changes the state, too.
- * zmq_poll() asks all of them before and after its wait, with two system calls each, and calls poll() twice. */
-static void wait_for(struct loop *l, int ms)
+ * zmq_poll() asks all of them before and after its wait, with two system calls each, and calls poll() twice. With `patiently`,
+ * patient watches do not end the wait, and stay as they are. */
+static void wait_for(struct loop *l, int ms, bool patiently)
 {
     struct pollfd fds[LOOP_WATCH_MAX + LOOP_MORE_MAX];
     int n = l->watch_count + watch_more(l, fds + l->watch_count, &ms);
@@ -135,6 +136,10 @@ static void wait_for(struct loop *l, int ms)
 
         fds[i] = (struct pollfd){.fd = l->watch[i].wakes ? l->watch[i].fd : -1,
                                  .events = POLLIN};
+        if (patiently && l->watch[i].patient) {
+            fds[i].fd = -1;
+            continue;
+        }
         l->watch[i].ready = socket && has_events(socket, ZMQ_POLLIN);
         if (l->watch[i].ready)
             ms = 0;
@@ -147,6 +152,34 @@ static void wait_for(struct loop *l, int ms)
         if (fds[i].revents && !l->watch[i].ready)
             l->watch[i].ready = !socket || has_events(socket, ZMQ_POLLIN);
     }
+}
+
+static bool has_only_patient_input(const struct loop *l)
+{
+    bool input = false;
+
+    for (int i = 0; i < l->watch_count; i++) {
+        if (l->watch[i].ready && !l->watch[i].patient)
+            return false;
+        input |= l->watch[i].ready;
+    }
+    return input;
+}
+
+/* Waits for input, or for `ms`. */
+static void wait_for_input(struct loop *l, int ms)
+{
+    int64_t began_ms = mono_ms(), left_ms;
+
+    wait_for(l, ms, false);
+    if (!l->patient_ms || l->stopping || l->undone ||
+        !has_only_patient_input(l))
+        return;
+    left_ms = ms < 0 ? l->patient_ms : ms - (mono_ms() - began_ms);
+    if (left_ms > l->patient_ms)
+        left_ms = l->patient_ms;
+    if (left_ms > 0)
+        wait_for(l, (int)left_ms, true);
 }
 
 static void read_signals(struct loop *l)
@@ -382,6 +415,7 @@ static int work(struct loop *l)
     db_begin(l->db);
     l->read_on = false;
     l->may_wait_us = 0;
+    l->patient_ms = 0;
     l->wait_ms = l->work(l->self);
     l->undone = commit(l) != GR_OK;
     if (!l->undone) { /* from here on the turn is durable */
@@ -440,7 +474,7 @@ void loop_run(struct loop *l)
         l->fallback = fallback_open(l->during_stall, l->self, PATIENCE_MS,
                                     FALLBACK_MS);
     while (!l->done) {
-        wait_for(l, wait_ms);
+        wait_for_input(l, wait_ms);
         l->mono_ms = mono_ms();
         still_ms += past(l->mono_ms - slept_ms, wait_ms);
         l->awake_ms = l->mono_ms - still_ms;

@@ -81,13 +81,17 @@ struct loop {
     /* work() sets it if nothing depends on the next turn but the time at which it comes: while the thread has to wait for a
      * processor, that turn begins up to so many µs after this one (turn_pace.h). */
     int64_t may_wait_us;
+    /* work() sets it: messages of patient watches may wait so long for other input. A turn then takes both, and has one
+     * commit for them. */
+    int patient_ms;
     int wait_ms; /* after_commit() may shorten or replace what work() returned */
 
     /* loop_watch_…() fills these. */
     struct {
         void *socket; /* ZeroMQ, or NULL */
         int fd;
-        bool wakes; /* a process may set it to false for a descriptor */
+        bool wakes;   /* a process may set it to false for a descriptor */
+        bool patient; /* see patient_ms */
         bool ready;
     } watch[LOOP_WATCH_MAX];
     int watch_count;

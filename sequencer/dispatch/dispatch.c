@@ -251,16 +251,18 @@ int dispatch_work(struct sequencer *q)
             left -= serve(q, e, share < left ? share : left);
     }
     busy = 0;
-    q->crowded = q->in_lanes = false;
+    q->crowded = q->in_lanes = q->needs_results = false;
     for (size_t i = 0; i < count; i++) {
         const struct endpoint *e = endpoint_listed(q, ENDPOINTS_AWAKE, i);
+        bool in_lanes = e->in_window && e->settings &&
+                        e->settings->ordered != LANES_NONE,
+             full = e->waiting && e->grant && e->settings &&
+                    e->in_window >= e->window.size;
 
-        q->in_lanes |= e->in_window && e->settings && !is_pulled(e) &&
-                       e->settings->ordered != LANES_NONE;
-        /* Deliveries wait because its window is full. A pull endpoint without a consumer is no
-         * reason to accept fewer events. */
-        q->crowded |= e->waiting && e->grant && e->settings && !is_pulled(e) &&
-                      e->in_window >= e->window.size;
+        q->needs_results |= in_lanes || (e->waiting && !has_capacity(q, e));
+        /* A pull endpoint without a consumer is no reason to accept fewer events. */
+        q->in_lanes |= in_lanes && !is_pulled(e);
+        q->crowded |= full && !is_pulled(e);
         busy += has_deliveries_to_send(q, e);
     }
     return busy ? 0 : -1;

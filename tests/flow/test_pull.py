@@ -155,7 +155,7 @@ class Consumers(PullTest):
         self.assertEqual(take.events, [events[1]])
         self.assertEqual(self.end(rig, "dead", take, note="no such customer").status, 200)
         self.assertEqual(self.wait_dead(rig, events[1])["reason"], "rejected")
-        letter, = rig.ask("dlqd", "dlq")["dead_letters"]
+        letter, = wait_for(lambda: rig.ask("dlqd", "dlq")["dead_letters"])
         self.assertIn("no such customer", json.dumps(letter))
         for how in ("ack", "retry"):
             reply = self.end(rig, how, take)

@@ -361,6 +361,80 @@ static void a_message_wakes_it_until_it_is_received(void **state)
     zsock_destroy(&t.pull);
 }
 
+/* ---- a message that may wait ---- */
+
+enum { LONG_MS = 60000, SHORT_MS = 50 };
+
+static int64_t began_ms;
+
+static int64_t since_turn_before(void)
+{
+    int64_t ms = mono_ms() - began_ms;
+
+    began_ms = mono_ms();
+    return ms;
+}
+
+static int work_patiently(void *self)
+{
+    int64_t took_ms = since_turn_before();
+    char byte;
+
+    (void)self;
+    if (t.turns)
+        assert_true(loop_socket_ready(&t.loop, t.pull));
+    t.loop.patient_ms = LONG_MS;
+    switch (t.turns++) {
+    case 0:
+        assert_int_equal(zstr_send(t.push, "x"), 0);
+        while (!(zsock_events(t.pull) & ZMQ_POLLIN))
+            ;
+        return SHORT_MS;
+    case 1: /* not before the time that work() asked for */
+        assert_in_range(took_ms, SHORT_MS, LONG_MS / 2);
+        assert_int_equal(write(t.pipe[1], "x", 1), 1);
+        return LONG_MS;
+    case 2: /* as soon as there is other input */
+        assert_in_range(took_ms, 0, LONG_MS / 2);
+        assert_true(loop_ready(&t.loop, t.watch));
+        assert_int_equal(read(t.pipe[0], &byte, 1), 1);
+        t.loop.patient_ms = SHORT_MS;
+        return -1;
+    case 3: /* without any, after its time */
+        assert_in_range(took_ms, SHORT_MS, LONG_MS / 2);
+        t.loop.patient_ms = 0;
+        return LONG_MS;
+    case 4: /* at once, as it may not wait */
+        assert_in_range(took_ms, 0, LONG_MS / 2);
+        kill(getpid(), SIGTERM);
+        return LONG_MS;
+    default: /* a stop does not wait for it */
+        assert_in_range(took_ms, 0, LONG_MS / 2);
+        assert_true(t.loop.stopping);
+        t.loop.done = t.turns == 7;
+        return LONG_MS;
+    }
+}
+
+static void a_patient_message_waits_for_other_input(void **state)
+{
+    (void)state;
+    t.pull = zsock_new(ZMQ_PULL);
+    t.push = zsock_new(ZMQ_PUSH);
+    assert_int_equal(zsock_bind(t.pull, "ipc://%s/x.inbox", t.dir), 0);
+    assert_int_equal(zsock_connect(t.push, "ipc://%s/x.inbox", t.dir), 0);
+    assert_int_equal(pipe(t.pipe), 0);
+    t.loop.watch[loop_watch_socket(&t.loop, t.pull)].patient = true;
+    t.watch = loop_watch_fd(&t.loop, t.pipe[0]);
+    t.loop.work = work_patiently;
+    t.loop.after_commit = send_nothing;
+    loop_run(&t.loop);
+    zsock_destroy(&t.push);
+    zsock_destroy(&t.pull);
+    close(t.pipe[0]);
+    close(t.pipe[1]);
+}
+
 /* Receives what was sent, when it is told to. */
 static void *drain(void *arg)
 {
@@ -527,6 +601,7 @@ int main(void)
         T(files_may_be_as_many_as_the_hard_limit),
         T(a_descriptor_wakes_it),
         T(a_message_wakes_it_until_it_is_received),
+        T(a_patient_message_waits_for_other_input),
         T(a_peer_that_has_space_again_wakes_it),
         T(the_loop_sleeps_as_asked_and_notices_stalls),
         T(a_turn_waits_only_if_it_may_and_processors_are_contended),
