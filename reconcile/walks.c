@@ -503,6 +503,8 @@ static void take_verdict(struct reconciler *r, struct walk *w,
                  LS("source", w->source), LI("events", unknown));
     if (w->at > from)
         w->asking_ms = r->daemon.loop.mono_ms;
+    else
+        w->again_ms = r->daemon.loop.mono_ms + ASK_AGAIN_MS;
     if (w->at < w->page.count)
         return;
     w->at = 0;
@@ -513,7 +515,8 @@ static void take_verdict(struct reconciler *r, struct walk *w,
 static int work_on_question(struct reconciler *r, struct walk *w)
 {
     int64_t now_ms = r->daemon.loop.mono_ms;
-    bool unreachable, late = now_ms - w->asking_ms >= ASKED_MOST_MS;
+    bool unreachable, unanswered = false;
+    bool late = now_ms - w->asking_ms >= ASKED_MOST_MS;
     char why[200], code[CONTROL_CODE_BYTES];
     json_t *reply;
 
@@ -524,15 +527,18 @@ static int work_on_question(struct reconciler *r, struct walk *w)
     }
     if (!w->asked && now_ms < w->again_ms)
         return (int)(w->again_ms - now_ms);
-    if (w->asked && now_ms - w->asked_ms >= REPLY_MS)
+    if (w->asked && now_ms - w->asked_ms >= REPLY_MS) {
         zsock_destroy(&w->asked); /* the sequencer may have been killed */
-    if (!w->asked)
-        ask(r, w);
-    if (!w->asked || !(zsock_events(w->asked) & ZMQ_POLLIN)) {
-        if (late)
-            fail(r, w, 0, "the sequencer does not respond");
-        return late ? 0 : 10;
+        unanswered = true;
     }
+    if (!w->asked && !(unanswered && late))
+        ask(r, w);
+    if (!w->asked && late) {
+        fail(r, w, 0, "the sequencer does not respond");
+        return 0;
+    }
+    if (!w->asked || !(zsock_events(w->asked) & ZMQ_POLLIN))
+        return 10;
     reply = control_take_coded(w->asked, &unreachable, code, why);
     w->asked = NULL;
     if (reply && is_final(w, reply))

@@ -261,6 +261,12 @@ static bool fail_refused(struct api_request *r,
     return false;
 }
 
+bool api_has_failed(const struct api_request *r, size_t i)
+{
+    return r->asked[i]->end == QUESTION_REFUSED &&
+           strcmp(r->asked[i]->code, "not_found") != 0;
+}
+
 bool api_answered(struct api_request *r, size_t i)
 {
     const struct process_question *q = r->asked[i];

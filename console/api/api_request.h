@@ -90,6 +90,8 @@ void api_forget(struct api_request *r);
 json_t *api_reply(const struct api_request *r, size_t i);
 /* Whether the question was answered; if not, responds with the error. */
 bool api_answered(struct api_request *r, size_t i);
+/* Whether it was refused for another reason than that the process does not have the thing. */
+bool api_has_failed(const struct api_request *r, size_t i);
 /* The names of processes of this kind in run_dir; the caller calls processes_fini(). */
 void api_processes(struct api_request *r, const char *kind,
                    struct processes *out);

@@ -254,6 +254,8 @@ void event_payload(struct api_request *r)
         api_fail(r, WEB_NOT_FOUND, NULL,
                  "several events have this provider id; GET /events?id= "
                  "lists them");
+    else if (r->stage == 2 && api_has_failed(r, 0))
+        (void)api_answered(r, 0); /* it says why */
     else if (r->stage == 2 && api_is_tenant(r) &&
              (!api_answered(r, 0) || has_id_of_other(r)))
         ; /* responded */

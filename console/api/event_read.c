@@ -71,12 +71,6 @@ static bool is_absent(const struct process_question *q)
     return q->end != QUESTION_REPLIED && q->end != QUESTION_REFUSED;
 }
 
-/* It may know the event all the same. */
-static bool has_failed(const struct process_question *q)
-{
-    return q->end == QUESTION_REFUSED && strcmp(q->code, "not_found") != 0;
-}
-
 static void take_sequencer(struct api_request *r)
 {
     struct event_reading *e = gr_alloc(sizeof *e);
@@ -186,8 +180,7 @@ void event_read(struct api_request *r)
     } else if (r->stage == 2) {
         if (!is_one_event(r, api_reply(r, 0)))
             return;
-        if ((api_is_tenant(r) || has_failed(r->asked[0])) &&
-            !api_answered(r, 0))
+        if ((api_is_tenant(r) || api_has_failed(r, 0)) && !api_answered(r, 0))
             return;
         take_sequencer(r);
         e = r->state;

@@ -7,6 +7,7 @@
 #include "show_attempt.h"
 #include "table.h"
 #include "trace_command.h"
+#include "ulid.h"
 #include "when.h"
 #include <stdlib.h>
 #include <string.h>
@@ -240,7 +241,7 @@ int run_show(struct ctl *c)
     ask_all(c, &q, 1, ASK_MS);
     event = q.reply;
     ours = *string_of(event, "id") ? string_of(event, "id") : id;
-    if (question_failed(&q)) {
+    if (question_failed(&q) && !ulid_is_of_event(id)) {
         code = complain(EXIT_REFUSED, "%s", q.why);
     } else if (json_object_get(event, "matches")) {
         code = trace_print_matches(c, event);

@@ -8,6 +8,7 @@
 #include "rejects_command.h"
 #include "show_attempt.h"
 #include "timeline.h"
+#include "ulid.h"
 #include "when.h"
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ struct tracing {
     json_t *timeline;
     json_t *unreachable; /* names */
     bool sequencer_away;
-    bool failed;     /* the sequencer may have it all the same */
+    bool failed;     /* it is not away, but cannot tell, as after an upgrade */
     json_t *rejects; /* with this id; NULL: not searched */
     json_t *stored;  /* the request in ingress; NULL: none found */
     bool handed_on;  /* the sequencer has acknowledged it */
@@ -109,10 +110,10 @@ static void ask_sequencer(struct tracing *t, const char *id)
 
     ask_all(t->c, &q, 1, ASK_MS);
     t->event = q.reply;
-    t->sequencer_away = q.unreachable;
     t->failed = question_failed(&q);
+    t->sequencer_away = q.unreachable || t->failed;
     memcpy(t->why, q.why, sizeof t->why);
-    if (t->sequencer_away)
+    if (q.unreachable)
         json_array_append_new(t->unreachable, json_string("sequencer"));
     timeline_add(t->timeline, t->event);
 }
@@ -152,16 +153,12 @@ static void ask_them(struct tracing *t, const char *id)
 
     processes_find(t->c, &p);
     ask_sequencer(t, id);
-    if (t->failed) {
-        processes_fini(&p);
-        return;
-    }
-    if (t->sequencer_away && strncmp(id, "evt_", 4) != 0)
+    if (t->sequencer_away && !ulid_is_of_event(id))
         ours = find_stored(t, &p, id);
     id = ours ? ours : id;
     if (!json_object_get(t->event, "matches"))
         ask_others(t, &p, id);
-    if (strncmp(t->id, "evt_", 4) != 0 && !json_object_get(t->event, "matches"))
+    if (!ulid_is_of_event(t->id) && !json_object_get(t->event, "matches"))
         t->rejects = rejects_with_id(t->c, &p, t->id);
     /* The event may have arrived at the sequencer meanwhile. */
     if (!t->event && t->handed_on && !t->sequencer_away)
@@ -307,7 +304,9 @@ static void print_trace(struct tracing *t)
         print_deliveries(t->c, json_object_get(t->event, "deliveries"));
     } else if (!only_rejected(t)) {
         printf("%s: the sequencer %s.\n", t->id,
-               t->sequencer_away
+               t->failed ? "cannot tell now; this is what the other processes "
+                           "have"
+               : t->sequencer_away
                    ? "cannot be reached; this is what the other processes have"
                : t->handed_on ? "had it; it has ended and was deleted from the "
                                 "history (history.keep)"
@@ -391,9 +390,7 @@ int run_trace(struct ctl *c)
         ask_them(&t, id);
         known = t.event || json_array_size(t.timeline) ||
                 json_array_size(t.rejects);
-        if (t.failed) {
-            code = complain(EXIT_REFUSED, "%s", t.why);
-        } else if (json_object_get(t.event, "matches")) {
+        if (json_object_get(t.event, "matches")) {
             code = trace_print_matches(c, t.event);
         } else {
             if (known && c->json)
@@ -401,9 +398,9 @@ int run_trace(struct ctl *c)
             else if (known)
                 print_trace(&t);
             fflush(stdout);
-            if (t.sequencer_away)
+            if (t.sequencer_away && !t.failed)
                 code = complain_away(c, "sequencer", t.why);
-            else if (!known)
+            else if (t.failed || !known)
                 code = complain(EXIT_REFUSED, "%s", t.why);
         }
     }

@@ -97,3 +97,9 @@ gr_rc ulid_resume(struct ulid *u, const char *text)
     }
     return GR_OK;
 }
+
+bool ulid_is_of_event(const char *text)
+{
+    return strncmp(text, "evt_", strlen("evt_")) == 0 &&
+           strlen(text) == strlen("evt_") + ULID_BYTES;
+}

@@ -23,5 +23,7 @@ void ulid_next(struct ulid *u, int64_t now_ms, char out[ULID_BYTES + 1]);
 GR_MUST_CHECK gr_rc ulid_resume(struct ulid *u, const char *text);
 /* Whether the text is 26 letters of the alphabet. */
 bool ulid_valid(const char *text);
+/* Whether it may be one of Grapnel's own ids of events: "evt_" and 26 letters. Ids of Stripe begin so, too, but are shorter. */
+bool ulid_is_of_event(const char *text);
 
 #endif

@@ -7,6 +7,7 @@
 #include "json_text.h"
 #include "log.h"
 #include "row.h"
+#include "ulid.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -714,11 +715,6 @@ static json_t *row_json(const struct acts *a, int64_t n, stmt *q)
                      json_text_or_null(col_text(q, 7)));
 }
 
-static bool is_event(const char *id)
-{
-    return strncmp(id, "evt_", 4) == 0 && strlen(id) == EVENT_ID_BYTES;
-}
-
 bool acts_names(const json_t *v, const json_t *about)
 {
     const char *text = json_string_value(v), *name;
@@ -736,7 +732,7 @@ bool acts_names(const json_t *v, const json_t *about)
     {
         name = json_string_value(one);
         found |= strcmp(text, name) == 0 ||
-                 (is_event(name) && strstr(text, name + 4));
+                 (ulid_is_of_event(name) && strstr(text, name + 4));
     }
     return found;
 }
@@ -752,7 +748,7 @@ static bool may_name(const char *args, const json_t *about)
     {
         const char *name = json_string_value(one);
 
-        if (!is_event(name) || strstr(args, name + 4))
+        if (!ulid_is_of_event(name) || strstr(args, name + 4))
             return true;
     }
     return false;

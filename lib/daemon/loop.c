@@ -101,7 +101,7 @@ static bool has_events(void *socket, int wanted)
 }
 
 /* Adds the sockets of `more_items`, and shortens the wait if one is ready or not all of them can be added. */
-static int watch_more(struct loop *l, struct pollfd *fds, int *ms)
+static int watch_more(struct loop *l, struct pollfd *fds, int *ms, bool *ready)
 {
     zmq_pollitem_t items[LOOP_MORE_MAX];
     int n = l->more_items ? l->more_items(l->self, items, LOOP_MORE_MAX) : 0;
@@ -115,8 +115,10 @@ static int watch_more(struct loop *l, struct pollfd *fds, int *ms)
 
         fds[i] = (struct pollfd){.fd = -1, .events = POLLIN};
         if (zmq_getsockopt(items[i].socket, ZMQ_FD, &fds[i].fd, &bytes) != 0 ||
-            has_events(items[i].socket, items[i].events))
+            has_events(items[i].socket, items[i].events)) {
             *ms = 0;
+            *ready = true;
+        }
     }
     return n;
 }
@@ -125,11 +127,13 @@ static int watch_more(struct loop *l, struct pollfd *fds, int *ms)
  * (zmq_getsockopt(3), ZMQ_FD). So each is asked for its events before the wait, and those that changed once more after it.
  * It may end early, without an event: a peer that connects changes the state, too.
  * zmq_poll() asks all of them before and after its wait, with two system calls each, and calls poll() twice. With `patiently`,
- * patient watches do not end the wait, and stay as they are. */
-static void wait_for(struct loop *l, int ms, bool patiently)
+ * patient watches do not end the wait, and stay as they are. Returns whether a socket of `more_items` may be ready: the next wait may
+ * not have it. */
+static bool wait_for(struct loop *l, int ms, bool patiently)
 {
     struct pollfd fds[LOOP_WATCH_MAX + LOOP_MORE_MAX];
-    int n = l->watch_count + watch_more(l, fds + l->watch_count, &ms);
+    bool more = false;
+    int n = l->watch_count + watch_more(l, fds + l->watch_count, &ms, &more);
 
     for (int i = 0; i < l->watch_count; i++) {
         void *socket = l->watch[i].socket;
@@ -145,13 +149,16 @@ static void wait_for(struct loop *l, int ms, bool patiently)
             ms = 0;
     }
     if (poll(fds, (nfds_t)n, ms) <= 0)
-        return;
+        return more;
     for (int i = 0; i < l->watch_count; i++) {
         void *socket = l->watch[i].socket;
 
         if (fds[i].revents && !l->watch[i].ready)
             l->watch[i].ready = !socket || has_events(socket, ZMQ_POLLIN);
     }
+    for (int i = l->watch_count; i < n; i++)
+        more = more || fds[i].revents;
+    return more;
 }
 
 static bool has_only_patient_input(const struct loop *l)
@@ -170,9 +177,9 @@ static bool has_only_patient_input(const struct loop *l)
 static void wait_for_input(struct loop *l, int ms)
 {
     int64_t began_ms = mono_ms(), left_ms;
+    bool more = wait_for(l, ms, false);
 
-    wait_for(l, ms, false);
-    if (!l->patient_ms || l->stopping || l->undone ||
+    if (more || !l->patient_ms || l->stopping || l->undone ||
         !has_only_patient_input(l))
         return;
     left_ms = ms < 0 ? l->patient_ms : ms - (mono_ms() - began_ms);

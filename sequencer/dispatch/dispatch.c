@@ -259,7 +259,9 @@ int dispatch_work(struct sequencer *q)
              full = e->waiting && e->grant && e->settings &&
                     e->in_window >= e->window.size;
 
-        q->needs_results |= in_lanes || (e->waiting && !has_capacity(q, e));
+        /* Not of an endpoint that does not respond: results of others would never wait. */
+        if (!e->grant || e->window.per_s)
+            q->needs_results |= in_lanes || (e->waiting && !has_capacity(q, e));
         /* A pull endpoint without a consumer is no reason to accept fewer events. */
         q->in_lanes |= in_lanes && !is_pulled(e);
         q->crowded |= full && !is_pulled(e);

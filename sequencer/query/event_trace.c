@@ -11,6 +11,7 @@
 #include "store_search.h"
 #include "tenants.h"
 #include "trace_context.h"
+#include "ulid.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -635,13 +636,13 @@ json_t *event_trace(void *self, json_t *args, char why[200])
     } else if (tenant) {
         control_fail(why, CONTROL_NOT_FOUND, "no event has this id");
     } else {
-        bool known = events_of_provider_id(q, id, on_match, &m, why);
+        bool unread = !events_of_provider_id(q, id, on_match, &m, why);
 
         if (json_array_size(m.list) == 1 && store_event(q->store, m.n, &e))
             out = trace_row(q, &e, NULL);
         else if (json_array_size(m.list) > 1)
             out = json_pack("{s:O}", "matches", m.list);
-        else if (known)
+        else if (!unread || ulid_is_of_event(id))
             explain_unknown(q, id, why);
     }
     event_fini(&e);

@@ -317,7 +317,8 @@ json_t *events_unread(const struct sequencer *q, char why[200])
     control_fail(why, CONTROL_BUSY,
                  q->disk_low
                      ? "after an upgrade all events must be read once, which "
-                       "waits for free space on the disk; ask for an evt_ id"
+                       "waits for free space on the disk; until then only evt_ "
+                       "ids are known"
                      : "after an upgrade all events are read once, which takes "
                        "some seconds; ask again");
     return NULL;

@@ -369,7 +369,9 @@ class FullDisk(RigTest):
             self.assertEqual(done.returncode, 1, done)
             self.assertIn("waits for free space on the disk", done.stderr)
             self.assertEqual(done.stdout, "")
-        for path in ("events/own-6000", "events?id=own-6000"):
+        unknown = "evt_" + 26 * "0"
+        self.assertIn(f"no event has the id {unknown}", rig.cli_text("trace", unknown).stderr)
+        for path in ("events/own-6000", "events?id=own-6000", "events/own-6000/payload"):
             status, again, text = get(path)
             self.assertEqual((status, again, text["error"]["code"]), (503, "1", "busy"), text)
         with self.assertRaisesRegex(Exception, "free space"):

@@ -142,7 +142,7 @@ class Commands(RigTest):
         self.run_ok(a, "replicate", "begin")
         self.assertEqual((a.state_dir / "sequencer.db-position").read_bytes(), position)
         a.start()
-        self.assertEqual(a.trace(a.accept())["sequence"], 2)
+        self.assertEqual(a.sequence(a.accept()), 2)
 
     def test_off_leaves_the_file_with_its_host(self):
         """P1: replication ends only where the newest file is, and the pipeline goes on without it."""
@@ -184,7 +184,7 @@ class Commands(RigTest):
         self.run_ok(a, "replicate", "off", *STORES)
         self.run_ok(a, "replicate", "begin")
         a.start()
-        self.assertEqual(a.trace(a.accept())["sequence"], 2)
+        self.assertEqual(a.sequence(a.accept()), 2)
 
     def test_a_restored_backup_begins_a_new_series(self):
         """P4: replication that begins with a restored copy treats it as one: numbers that receivers may have seen are of another series."""

@@ -189,7 +189,7 @@ class Kills(RigTest):
         self.run_ok(a, "off", "ingress", STORE, "dlqd")
         with a.alone():
             a.start()
-            self.assertEqual([a.trace(e)["sequence"] for e in (event, a.accept())], [1, 2])
+            self.assertEqual([a.sequence(e) for e in (event, a.accept())], [1, 2])
 
 
 if __name__ == "__main__":

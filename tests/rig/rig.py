@@ -675,6 +675,10 @@ class Rig:
         assert code == 0, f"grapnel trace {event}: exit {code}, {document}"
         return document
 
+    def sequence(self, event):
+        """Its number in its workspace, once the sequencer has it."""
+        return wait_for(lambda: self.trace(event).get("sequence"), what=f"a number of {event}")
+
     def deliveries(self, event):
         """Of its trace; none while only ingress has it."""
         return self.trace(event).get("deliveries", [])
