@@ -49,9 +49,8 @@
     E(PROCESS_FAILED, 502, "process_failed",                                   \
       "a process sent a reply that cannot be read")                            \
     E(BUSY, 503, "busy",                                                       \
-      "too many requests wait for the processes, or a process is not yet "     \
-      "able "                                                                  \
-      "to reply after an upgrade")                                             \
+      "too many requests wait, or a process cannot reply yet after an "        \
+      "upgrade")                                                               \
     E(PROCESS_UNAVAILABLE, 503, "process_unavailable",                         \
       "the process that is needed does not run, or ended before it replied")   \
     E(DISK_FULL, 503, "disk_full",                                             \

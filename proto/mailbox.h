@@ -42,6 +42,7 @@ mailbox_socket(struct mailbox *m); /* the inbox for peers of this host */
 enum { MAILBOX_SOCKETS = 4 };
 /* For the loop: all inboxes. Returns how many. */
 int mailbox_sockets(const struct mailbox *m, zsock_t *out[MAILBOX_SOCKETS]);
+/* Whether it is one of the priority inboxes. */
 bool mailbox_is_priority(const struct mailbox *m, const zsock_t *socket);
 
 /* The inbox of a peer known by name only, in the same run_dir or on another host. `out` holds

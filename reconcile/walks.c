@@ -24,8 +24,7 @@
 enum {
     RUN_PAGES_MAX = 200,
     WALK_PAGES_MAX = 5000,
-    ASK_MAX =
-        500, /* events in one question; a reply may be about the first of them only */
+    ASK_MAX = 500, /* events in one question; a reply may be about fewer */
     ASK_AGAIN_MS = 25,
     REPLY_MS = 3000, /* until a question is asked again */
     /* until the sequencer has replied, and until every ingress has */

@@ -137,8 +137,7 @@ struct sequencer {
     int64_t watched_ms;   /* mono: the last look of watch.c */
     bool crowded;  /* deliveries wait because their endpoint's window is full */
     bool in_lanes; /* deliveries of ordered lanes are under way */
-    bool
-        needs_results; /* deliveries, also of pull endpoints, wait for what deliverers report */
+    bool needs_results;   /* deliveries wait for what deliverers report */
     int64_t event_credit; /* events that may be taken meanwhile (turn.c) */
     bool purge_keys, purge_events, purge_order; /* there may be rows to purge */
     struct purge_pace purge_pace;               /* of events */

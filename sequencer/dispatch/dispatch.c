@@ -230,6 +230,14 @@ static void look_at_windows(struct sequencer *q)
     }
 }
 
+/* Deliveries wait for results of others, or for a deliverer. Not if the endpoint is down: its window may stay full for days, and
+ * results for other endpoints would never wait for events (RESULTS_WAIT_MS in turn.c). */
+static bool lacks_capacity(const struct sequencer *q, const struct endpoint *e)
+{
+    return e->waiting && !has_capacity(q, e) &&
+           (!e->grant || e->window.per_s || e->window.ended);
+}
+
 int dispatch_work(struct sequencer *q)
 {
     int left = PER_TURN, busy = 0, share;
@@ -259,10 +267,8 @@ int dispatch_work(struct sequencer *q)
              full = e->waiting && e->grant && e->settings &&
                     e->in_window >= e->window.size;
 
-        /* Not of an endpoint that does not respond: results of others would never wait. */
-        if (!e->grant || e->window.per_s)
-            q->needs_results |= in_lanes || (e->waiting && !has_capacity(q, e));
-        /* A pull endpoint without a consumer is no reason to accept fewer events. */
+        q->needs_results |= in_lanes || lacks_capacity(q, e);
+        /* Fewer events do not help a pull endpoint whose consumer is away. */
         q->in_lanes |= in_lanes && !is_pulled(e);
         q->crowded |= full && !is_pulled(e);
         busy += has_deliveries_to_send(q, e);

@@ -31,8 +31,7 @@ struct entries {
 struct provider_ids {
     struct db *db;
     int64_t next; /* the first block that is not written */
-    int64_t
-        read; /* its events and later ones below this number are in `entries`; 0: none are */
+    int64_t read; /* below it, all later events are in `recent`; 0: none are */
     struct entries recent; /* counted from the first event of block `next` */
     int64_t tidied;        /* where provider_ids_tidy() continues */
     stmt *last, *from, *newest, *events, *put, *part, *first, *forget, *is_it;
