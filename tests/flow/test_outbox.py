@@ -347,9 +347,17 @@ class Outbox(relay_cases.ServerCases):
         rig.receiver.wait(count=5)
         asked = ("SELECT count(*) FROM pg_stat_activity WHERE "
                  "application_name LIKE 'grapnel%' AND xact_start IS NOT NULL")
-        wait_for(lambda: self.pg.sql(asked) == ["0"])
-        rig["outbox"].pause()  # even now
-        self.pg.insert(6, 9)
+        wait_for(lambda: self.pg.statuses() == {"SUCCESS": 5})
+
+        def paused_without_one():
+            """If the pause came in the middle of a statement, try again."""
+            rig["outbox"].pause()
+            if self.pg.sql(asked) == ["0"]:
+                return True
+            rig["outbox"].resume()
+            return False
+        wait_for(paused_without_one)
+        self.pg.insert(6, 9)  # even now
         self.assertEqual(self.pg.sql(asked), ["0"])
         rig["outbox"].resume()
         rig.receiver.wait(count=9)
