@@ -20,7 +20,7 @@ enum {
     SKIP_MAX = 1500,      /* blocks skipped for one request */
     STEPS_MIN = 100,      /* rows and blocks that each request gets through */
     WORK_US = 3000,       /* for more steps; writing what is found takes 6 ms */
-    STEPS_PER_LOOK = 16,  /* at the clock */
+    STEPS_PER_LOOK = 64,  /* at the clock, which is a system call */
     COUNTED_MAX = 100000, /* by store_open_figures() */
     ANY = -1,
     KNOWN_ENDPOINTS = 64,
