@@ -125,8 +125,8 @@ struct sequencer {
     int64_t next_event;
     int64_t damaged[64]; /* deliveries (delivery_ref()) of damaged events */
     int damaged_count;
-    int64_t next_route_order;  /* events get them in the order of routing */
-    int64_t saved_route_order; /* the value on disk */
+    int64_t next_route_order;     /* events get them in the order of routing */
+    int64_t reserved_route_order; /* up to this one they may have been used */
     struct store_lanes *lanes;
     int64_t reserved_event; /* numbers up to this one may have been used */
     int64_t looked_ms;      /* mono: last look at the disk and at retention */
