@@ -1,6 +1,7 @@
 /* verify_command: `grapnel verify`: checks the databases for damage. Each process checks its own;
  * the file of a process that is down, or in another folder, is checked here. */
 #include "ask.h"
+#include "db_file.h"
 #include "db_version.h"
 #include "json_text.h"
 #include "stores.h"
@@ -34,12 +35,20 @@ static json_t *failed(const char *name, const char *error)
 static json_t *of_file(const char *path, const char *name)
 {
     const struct store_kind *kind = store_kind_of(name);
-    int version = db_version_of(path);
+    char why[DB_FILE_WHY_BYTES];
     struct wal_damage wal;
     json_t *row, *found;
     bool wal_damaged;
+    int version;
     char *text;
 
+    if (!db_file_is_plain(path, why)) {
+        text = gr_printf("%s %s", path, why);
+        row = failed(name, text);
+        free(text);
+        return row;
+    }
+    version = db_version_of(path);
     if (kind && version > kind->version) {
         text = gr_printf("%s has schema version %d, this grapnel %s knows "
                          "versions up to %d: verify it with the version that "

@@ -2,6 +2,7 @@
  *
  * First the file gets its position, then the engine its row. A crash between the two, or a reply that is lost, is repeated with the same position. */
 #include "apply.h"
+#include "db_file.h"
 #include "first_history.h"
 #include "replicated.h"
 #include <stdio.h>
@@ -169,6 +170,18 @@ static int begin(const struct replicated *r, const char *process)
     return code;
 }
 
+/* Asked of all before one begins. */
+static bool is_plain(const struct replicated *r, const char *process)
+{
+    char *path = replicated_path(r, process), why[DB_FILE_WHY_BYTES];
+    bool plain = db_file_is_plain(path, why);
+
+    if (!plain)
+        complain(EXIT_STORAGE, "%s %s. Nothing has begun", path, why);
+    free(path);
+    return plain;
+}
+
 int run_replicate_begin(struct ctl *c)
 {
     struct string_list names = {0};
@@ -183,6 +196,9 @@ int run_replicate_begin(struct ctl *c)
         string_list_add(&names, c->parsed.args[i]);
     if (!names.count && !replicated_names(&r, &names))
         code = EXIT_CONFIG;
+    for (size_t i = 0; i < names.count && !code; i++)
+        if (!is_plain(&r, names.items[i]))
+            code = EXIT_STORAGE;
     /* All of them first: of several, none begins while another one runs. */
     for (size_t i = 0; i < names.count && !code; i++)
         if (!replicated_lock(&r, names.items[i]))

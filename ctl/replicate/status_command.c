@@ -160,7 +160,7 @@ static void print_hosts(const struct ctl *c, const json_t *stores)
     {
         if (!json_array_size(json_object_get(s, "hosts"))) {
             table_add(&t, BOLD, "%s", text_of(s, "process"));
-            for (k = 1; k < 7; k++)
+            for (k = 1; k < 8; k++)
                 table_add(&t, PLAIN, "%s", k < 6 ? "-" : "");
         }
         json_array_foreach(json_object_get(s, "hosts"), k, n)

@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "copier.h"
 #include "db_check.h"
+#include "db_file.h"
 #include "db_origin.h"
 #include "db_sums.h"
 #include "db_version.h"
@@ -443,6 +444,14 @@ static const char settings_sql[] =
  * header's length. */
 enum { HEADER_VERSION_AT = 18, HEADER_BYTES = 20 };
 
+static void refuse_link(const char *path)
+{
+    char why[DB_FILE_WHY_BYTES];
+
+    if (!db_file_is_plain(path, why))
+        die(EXIT_STORAGE, "%s %s", path, why);
+}
+
 /* A WAL does not name its file. One that is beside a restored backup would be taken for the
  * backup's own, and the file would get pages of two times. But the header of a backup says
  * that it has no WAL. (Checked before SQLite opens the file, because closing it here would
@@ -515,6 +524,7 @@ struct db *db_open_watched(const char *path, const struct db_schema *schema,
     char *sizes;
 
     db->path = gr_strdup(path);
+    refuse_link(path);
     refuse_strange_wal(path);
     refuse_newer(path, schema);
     wal_damage_warn(path);

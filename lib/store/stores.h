@@ -30,7 +30,7 @@ extern const struct store_kind store_kinds[];
 extern const size_t store_kind_count;
 
 /* The store of a process, or of its copy, by name: "deliverer-2". NULL: there is no such
- * kind. */
+ * kind, or no process may have this name: "ingress-a b". */
 const struct store_kind *store_kind_of(const char *process);
 
 #endif

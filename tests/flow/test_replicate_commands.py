@@ -118,6 +118,18 @@ class Commands(RigTest):
         a.state_dir.mkdir()
         said = self.run_ok(a, "replicate", "begin")
         self.assertEqual(re.findall(r"^(\S+): replication begins", said, re.M), ["ingress-2", "sequencer"])
+        (a.state_dir / "dlqd.db").symlink_to("elsewhere")
+        a.config["cluster"]["peers"].append({"name": "dlqd", "host": "a", "address": f"127.0.0.1:{next(at)}", "key": f"{next(at):064x}"})
+        a.write_config()
+        self.refused(a, 74, "dlqd.db is a symbolic link", "replicate", "begin")
+        self.assertEqual(set(self.status(a, 1)), {"ingress-2", "sequencer"})
+        (a.state_dir / "dlqd.db").unlink()
+        del a.config["cluster"]["peers"][-1]
+        a.write_config()
+        table = a.cli_text("replicate", "status").stdout
+        self.assertRegex(table, r"(?m)^ingress-2( +-)+ *$")
+        self.assertRegex(table, r"(?m)^sequencer( +-)+ *$")
+        sqlite3.connect(a.state_dir / "ingress-3 old.db").execute("CREATE TABLE t(v)").connection.close()
         sqlite3.connect(a.state_dir / "ingress-3.db").execute("CREATE TABLE t(v)").connection.close()
         self.run_ok(a, "replicate", "begin")
         self.assertEqual(set(self.status(a, 1)), {"ingress-2", "ingress-3", "sequencer"})
