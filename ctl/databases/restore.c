@@ -9,7 +9,9 @@
 #include "ask.h"
 #include "clock.h"
 #include "db.h"
+#include "db_file.h"
 #include "db_version.h"
+#include "epochs.h"
 #include "json_text.h"
 #include "position_file.h"
 #include "stores.h"
@@ -133,6 +135,26 @@ static bool take_named(struct restore *r, const char *const *names)
         }
         free(path);
     }
+    return good;
+}
+
+/* Neither the copies nor the files that they replace are links or pipes. */
+static bool are_plain(const struct restore *r)
+{
+    const char *const folders[] = {r->from, r->state_dir};
+    bool good = true;
+
+    for (size_t i = 0; i < r->count; i++)
+        for (size_t k = r->in_place; k < COUNT_OF(folders); k++) {
+            char *path = gr_printf("%s/%s.db", folders[k], r->copies[i].name);
+            char why[DB_FILE_WHY_BYTES];
+
+            if (!db_file_is_plain(path, why)) {
+                complain(EXIT_REFUSED, "%s %s. Nothing was changed", path, why);
+                good = false;
+            }
+            free(path);
+        }
     return good;
 }
 
@@ -329,24 +351,58 @@ static void empty_folder(const char *path)
     rmdir(path);
 }
 
-/* The number that the next accepted request gets; -1: the file does not contain it.
- * Version 0.2.0 and earlier call the table hop_out. */
-static int64_t next_request(const char *path)
-{
-    static const char *const queries[] = {"SELECT max(next) FROM link_out",
-                                          "SELECT max(next) FROM hop_out"};
-    sqlite3 *h = NULL;
-    sqlite3_stmt *s = NULL;
-    int64_t n = -1;
+/* What a database says of the link by which it hands requests on: the number that the next one gets, and which start wrote which
+ * numbers. */
+struct handed {
+    int64_t next; /* 0: the file does not say it */
+    struct epochs epochs;
+};
 
-    if (sqlite3_open_v2(path, &h, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
-        (sqlite3_prepare_v2(h, queries[0], -1, &s, NULL) == SQLITE_OK ||
-         sqlite3_prepare_v2(h, queries[1], -1, &s, NULL) == SQLITE_OK) &&
-        sqlite3_step(s) == SQLITE_ROW)
-        n = sqlite3_column_int64(s, 0);
-    sqlite3_finalize(s);
+/* Version 0.2.0 and earlier have other names. */
+static struct handed read_handed(const char *path)
+{
+    static const char *const queries[][2] = {
+        {"SELECT max(next), link FROM link_out",
+         "SELECT epoch, first FROM link_out_epochs WHERE link = ? ORDER BY "
+         "first"},
+        {"SELECT max(next), link FROM hop_out",
+         "SELECT run, first FROM hop_out_runs WHERE link = ? ORDER BY first"}};
+    struct handed handed = {0};
+    sqlite3 *h = NULL;
+    sqlite3_stmt *s = NULL, *of = NULL;
+
+    (void)sqlite3_open_v2(path, &h, SQLITE_OPEN_READWRITE, NULL);
+    for (size_t i = 0; i < COUNT_OF(queries) && !handed.next; i++) {
+        if (sqlite3_prepare_v2(h, queries[i][0], -1, &s, NULL) == SQLITE_OK &&
+            sqlite3_prepare_v2(h, queries[i][1], -1, &of, NULL) == SQLITE_OK &&
+            sqlite3_step(s) == SQLITE_ROW) {
+            handed.next = sqlite3_column_int64(s, 0);
+            sqlite3_bind_int64(of, 1, sqlite3_column_int64(s, 1));
+            while (sqlite3_step(of) == SQLITE_ROW)
+                epochs_add(&handed.epochs,
+                           (uint64_t)sqlite3_column_int64(of, 0),
+                           (uint64_t)sqlite3_column_int64(of, 1));
+        }
+        sqlite3_finalize(of);
+        sqlite3_finalize(s);
+        of = s = NULL;
+    }
     sqlite3_close(h);
-    return n;
+    return handed;
+}
+
+/* How many requests `now` has behind the last one that both have. -1: unknown. */
+static int64_t missing_in(const struct handed *then, const struct handed *now)
+{
+    uint64_t both;
+
+    if (!now->next || !then->next)
+        return -1;
+    both = epochs_common(&now->epochs, (uint64_t)now->next - 1, &then->epochs,
+                         (uint64_t)then->next - 1);
+    if (!both && then->next > 1) /* the starts that both know are forgotten */
+        return -1;
+    return now->next - 1 - (int64_t)both;
 }
 
 /* Sets the number of accepted requests that are lost, for a copy of ingress. Opens the present
@@ -357,9 +413,11 @@ static void count_lost(const struct restore *r, struct copy *c)
     char *then = gr_printf("%s/%s.db", r->staging, c->name);
 
     if (process_is(c->name, PROCESSES_WITH_ARCHIVE) && is_there(now)) {
-        int64_t has = next_request(now), had = next_request(then);
+        struct handed has = read_handed(now), had = read_handed(then);
 
-        c->lost = has >= had && had >= 0 ? has - had : -1;
+        c->lost = missing_in(&had, &has);
+        epochs_fini(&has.epochs);
+        epochs_fini(&had.epochs);
     }
     free(now);
     free(then);
@@ -387,9 +445,11 @@ static bool make_all_ready(struct restore *r)
 
 /* ---- into place ---- */
 
+/* By a rename, so that the mark of an earlier restore stays whole if the disk is full. */
 static bool write_marker(const struct restore *r)
 {
-    FILE *f = fopen(r->marker, "we");
+    char *fresh = gr_printf("%s.new", r->marker);
+    FILE *f = fopen(fresh, "we");
     bool good = f != NULL;
 
     for (size_t i = 0; good && i < r->count; i++)
@@ -397,8 +457,12 @@ static bool write_marker(const struct restore *r)
     good = good && fflush(f) == 0 && fsync(fileno(f)) == 0;
     if (f)
         good = fclose(f) == 0 && good;
-    if (!good)
+    good = good && rename(fresh, r->marker) == 0;
+    if (!good) {
         complain(EXIT_REFUSED, "%s: %s", r->marker, strerror(errno));
+        unlink(fresh);
+    }
+    free(fresh);
     return good && sync_path(r->state_dir, O_DIRECTORY);
 }
 
@@ -454,6 +518,27 @@ static bool make_aside(struct restore *r)
             break;
     }
     complain(EXIT_REFUSED, "%s: %s", r->aside, strerror(errno));
+    free(r->aside);
+    r->aside = NULL;
+    return false;
+}
+
+/* No file has been moved yet: if this fails, all is as it was. */
+static bool begin_swap(struct restore *r)
+{
+    bool continues = is_there(r->marker);
+
+    if (make_aside(r) && write_marker(r))
+        return true;
+    if (!continues)
+        unlink(r->marker);
+    if (r->aside)
+        rmdir(r->aside);
+    empty_folder(r->staging);
+    complain(EXIT_REFUSED,
+             continues ? "an earlier restore is still not finished: correct "
+                         "the cause and run the command again"
+                       : "nothing was changed");
     return false;
 }
 
@@ -461,7 +546,7 @@ static bool swap(struct restore *r)
 {
     bool any = false;
 
-    if (!make_aside(r) || !write_marker(r))
+    if (!begin_swap(r))
         return false;
     for (size_t i = 0; i < r->count; i++) {
         if (!put_in_place(r, &r->copies[i])) {
@@ -682,8 +767,9 @@ int run_restore(struct ctl *c)
                  "first: give the folder of the backup",
                  r.from);
     else if (is_owner(&r) && (*names ? take_named(&r, names) : find_all(&r)) &&
-             finishes_earlier(&r) && are_known(&r) && are_not_replicated(&r) &&
-             take_locks(&r) && make_all_ready(&r) && (r.in_place || swap(&r)))
+             are_plain(&r) && finishes_earlier(&r) && are_known(&r) &&
+             are_not_replicated(&r) && take_locks(&r) && make_all_ready(&r) &&
+             (r.in_place || swap(&r)))
         code = sources && !write_since(&r, sources) ? EXIT_REFUSED : 0;
     if (!code && !c->json)
         print_copies(c, &r);

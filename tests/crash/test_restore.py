@@ -659,6 +659,71 @@ class Command(Restore):
         rig.start()
         self.goes_on(rig)
 
+    def test_a_restore_that_cannot_write_its_mark_changes_nothing(self):
+        """P2: as on a full disk. No process would start while the mark is there."""
+        rig, _ = self.small(5)
+        self.backup = rig.folder / "copy"
+        shutil.copytree(rig.state_dir, self.backup)
+        in_the_way = rig.state_dir / "restore.unfinished.new"
+        in_the_way.mkdir()
+        self.refused(rig, "restore.unfinished: ", "nothing was changed")
+        in_the_way.rmdir()
+        rig.start()
+        self.goes_on(rig)
+
+    def test_links_and_pipes_are_no_databases(self):
+        """P2: the log of a linked file is beside its target, where no check looks."""
+        rig, _ = self.small(5)
+        self.backup = rig.folder / "copy"
+        shutil.copytree(rig.state_dir, self.backup)
+        here, there = self.backup / "dlqd.db", rig.folder / "elsewhere.db"
+        here.rename(there)
+        here.symlink_to(there)
+        self.refused(rig, "dlqd.db is a symbolic link", "Nothing was changed")
+        here.unlink()
+        os.mkfifo(here)
+        self.refused(rig, "dlqd.db is not a file")
+        rows, code = rig.cli("verify", "--offline", self.backup)
+        self.assertEqual(code, 1, rows)
+        self.assertEqual({r["process"]: r["error"] for r in rows if not r["ok"]},
+                         {"dlqd": f"{here} is not a file"})
+        here.unlink()
+        there.rename(here)
+        here, there = rig.state_dir / "sequencer.db", rig.folder / "sequencer.db"
+        here.rename(there)
+        here.symlink_to(there)
+        self.refused(rig, "sequencer.db is a symbolic link")
+        before = there.read_bytes()
+        daemon = rig["sequencer"].start(wait=False)
+        self.assertEqual(daemon.wait_exit(), STORAGE)
+        self.assertIn("sequencer.db is a symbolic link", daemon.log())
+        self.assertEqual(there.read_bytes(), before)
+        here.unlink()
+        there.rename(here)
+        rig.start()
+        self.goes_on(rig)
+
+    def test_a_restore_that_is_undone_counts_what_came_since(self):
+        """P4: the numbers of the two histories are not of the same events."""
+        rig, _ = self.small(20)
+        self.backup = rig.folder / "copy"
+        shutil.copytree(rig.state_dir, self.backup)
+
+        def restored(folder):
+            rig.stop()
+            done, code = rig.cli("restore", folder)
+            self.assertEqual(code, 0, done)
+            rig.start()
+            return ({p["process"]: p["requests_lost"] for p in done["processes"]}["ingress"],
+                    pathlib.Path(done["replaced_files"]))
+        rig.start()
+        self.some(rig, 10)
+        lost, replaced = restored(self.backup)
+        self.assertEqual(lost, 10)
+        self.some(rig, 15)
+        lost, _ = restored(replaced)
+        self.assertEqual(lost, 15, "5 if only the numbers are compared")
+
     def test_a_copied_folder_after_a_crash_includes_its_wal(self):
         """P2, P4: the -wal has the last commits."""
         self.unique, self.acks = 0, []
