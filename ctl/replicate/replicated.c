@@ -107,6 +107,17 @@ static void add_name(struct string_list *l, const char *name)
         string_list_add(l, name);
 }
 
+void replicated_expected(const struct replicated *r, struct string_list *out)
+{
+    const struct settings *s = r->c->settings;
+
+    for (size_t i = 0; i < s->cluster.peer_count; i++)
+        if (s->cluster.peers[i].host)
+            add_name(out, s->cluster.peers[i].name);
+    for (size_t i = 0; !out->count && i < COUNT_OF(kinds); i++)
+        string_list_add(out, kinds[i]);
+}
+
 /* true: `cluster.peers` says of a replicated process on which host it is. */
 static bool add_peers(const struct replicated *r, struct string_list *out)
 {

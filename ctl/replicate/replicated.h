@@ -32,6 +32,8 @@ bool replicated_name(const char *name);
 /* The replicated processes of this host: those that `cluster.peers` gives to it, or the usual three if it gives none to any host; and those with a database in state_dir. false: there
  * are none, and the error was printed. */
 bool replicated_names(const struct replicated *r, struct string_list *out);
+/* The processes of all hosts that are to be replicated: those to which `cluster.peers` gives a host, else the usual three. */
+void replicated_expected(const struct replicated *r, struct string_list *out);
 /* Takes the lock of a stopped process, until this command exits. false: it runs, and the error was printed. */
 bool replicated_lock(const struct replicated *r, const char *process);
 char *replicated_path(const struct replicated *r,

@@ -12,7 +12,7 @@ struct overview {
     const struct replicated *r;
     char weak[ENGINE_WHY_BYTES]; /* the first finding that can lose data */
     int64_t silent_ms; /* a standby writes its row twelve times as often */
-    json_t *stores, *findings; /* lists */
+    json_t *stores, *findings, *not_begun; /* lists */
     bool good;
 };
 
@@ -121,6 +121,21 @@ static void found(void *self, enum engine_finding_kind kind, const char *what,
         snprintf(v->weak, sizeof v->weak, "%s", what);
 }
 
+static void find_not_begun(struct overview *v,
+                           const struct engine_store *stores, size_t count)
+{
+    struct string_list expected = {0};
+
+    replicated_expected(v->r, &expected);
+    for (size_t i = 0; i < expected.count; i++)
+        if (!replicated_find(stores, count, expected.items[i])) {
+            json_array_append_new(v->not_begun,
+                                  json_text_of(expected.items[i]));
+            v->good = false;
+        }
+    string_list_fini(&expected);
+}
+
 static int read_all(struct overview *v)
 {
     const struct replicated *r = v->r;
@@ -140,6 +155,8 @@ static int read_all(struct overview *v)
         code = complain(EXIT_UNAVAILABLE, "the replication database: %s", why);
     for (size_t i = 0; i < count; i++)
         add_store(v, &stores[i]);
+    if (!code)
+        find_not_begun(v, stores, count);
     engine_postgres.close(e);
     return code;
 }
@@ -223,6 +240,22 @@ static void print_stores(const struct ctl *c, const json_t *stores)
     }
 }
 
+static void print_not_begun(const struct ctl *c, const json_t *not_begun)
+{
+    json_t *name;
+    size_t i;
+
+    json_array_foreach(not_begun, i, name)
+    {
+        const char *text = json_string_value(name);
+
+        printf("  %s: %sit is not replicated%s: `grapnel replicate begin %s` "
+               "on its host begins it\n",
+               text, colour_on(YELLOW, c->colour),
+               colour_off(YELLOW, c->colour), text);
+    }
+}
+
 static void print_findings(const struct ctl *c, const json_t *findings)
 {
     json_t *f;
@@ -252,21 +285,25 @@ int run_replicate_status(struct ctl *c)
     v.silent_ms = c->settings->replicate.takeover_after_ms;
     v.stores = json_array();
     v.findings = json_array();
+    v.not_begun = json_array();
     code = read_all(&v);
     if (!code && c->json)
-        print_json(json_pack("{s:s,s:O,s:O}", "host", r.host, "stores",
-                             v.stores, "findings", v.findings));
+        print_json(json_pack("{s:s,s:O,s:O,s:O}", "host", r.host, "stores",
+                             v.stores, "not_begun", v.not_begun, "findings",
+                             v.findings));
     else if (!code && !json_array_size(v.stores))
         printf("Nothing is replicated yet: `grapnel replicate begin` begins "
                "it.\n");
     else if (!code) {
         print_hosts(c, v.stores);
         print_stores(c, v.stores);
+        print_not_begun(c, v.not_begun);
         print_findings(c, v.findings);
     }
-    if (!code && (!v.good || !json_array_size(v.stores)))
+    if (!code && !v.good)
         code = EXIT_REFUSED;
     json_decref(v.stores);
+    json_decref(v.not_begun);
     json_decref(v.findings);
     return code;
 }

@@ -64,6 +64,7 @@ class Commands(RigTest):
         self.assertEqual({s["active"] for s in stores.values()}, {"a"})
         self.assertEqual({h["role"] for s in stores.values() for h in s["hosts"]},
                          {"active", "standby"})
+        self.assertEqual(a.cli("replicate", "status")[0]["not_begun"], [])
         text = self.run_ok(a, "replicate", "status")
         self.assertRegex(text, r"sequencer +a +active")
         self.assertIn("nothing: 1 standby can take over", text)
@@ -126,7 +127,10 @@ class Commands(RigTest):
         (a.state_dir / "dlqd.db").unlink()
         del a.config["cluster"]["peers"][-1]
         a.write_config()
+        status, code = a.cli("replicate", "status")
+        self.assertEqual((status["not_begun"], code), (["dlqd"], 1), "that of host b")
         table = a.cli_text("replicate", "status").stdout
+        self.assertIn("dlqd: it is not replicated: `grapnel replicate begin dlqd` on its host", table)
         self.assertRegex(table, r"(?m)^ingress-2( +-)+ *$")
         self.assertRegex(table, r"(?m)^sequencer( +-)+ *$")
         sqlite3.connect(a.state_dir / "ingress-3 old.db").execute("CREATE TABLE t(v)").connection.close()
