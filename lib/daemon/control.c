@@ -28,8 +28,9 @@ enum {
 struct reply {
     zmsg_t *to;
     char *text;
-    bool lasts;  /* a full disk does not undo what it reports */
-    int64_t tag; /* for control_unsent(); 0 */
+    bool lasts;         /* a full disk does not undo what it reports */
+    const char *undone; /* what it says after a rollback; NULL: the usual */
+    int64_t tag;        /* for control_unsent(); 0 */
 };
 
 struct control_held {
@@ -67,8 +68,9 @@ struct control {
     int table_count;
     struct reply *ready;
     int ready_count, ready_capacity;
-    int64_t tag;     /* of the next reply; 0 */
-    int64_t *unsent; /* tags of replies that could not be sent */
+    int64_t tag;        /* of the next reply; 0 */
+    const char *undone; /* of the next reply; NULL */
+    int64_t *unsent;    /* tags of replies that could not be sent */
     int unsent_count;
     struct request
         kept; /* one that control_read() left for the next turn, or empty */
@@ -288,26 +290,33 @@ static void ready(struct control *c, zmsg_t **to, char *text, bool lasts)
         c->ready = gr_realloc(c->ready,
                               (size_t)c->ready_capacity * sizeof *c->ready);
     }
-    c->ready[c->ready_count++] = (struct reply){
-        .to = *to, .text = text, .lasts = lasts, .tag = c->tag};
+    c->ready[c->ready_count++] = (struct reply){.to = *to,
+                                                .text = text,
+                                                .lasts = lasts,
+                                                .undone = c->undone,
+                                                .tag = c->tag};
     c->tag = 0;
+    c->undone = NULL;
     *to = NULL;
 }
 
 void control_undo(struct control *c)
 {
-    json_t *doc = reply_doc(NULL, CONTROL_DISK_FULL,
-                            "the disk is full: nothing was changed; free disk "
-                            "space, then try again");
-
     for (int i = 0; i < c->ready_count; i++) {
-        if (c->ready[i].lasts)
+        struct reply *a = &c->ready[i];
+        json_t *doc;
+
+        if (a->lasts)
             continue;
-        free(c->ready[i].text);
-        c->ready[i].text = reply_text(doc);
-        c->ready[i].tag = 0; /* what it reported was undone */
+        doc = reply_doc(NULL, CONTROL_DISK_FULL,
+                        a->undone ? a->undone
+                                  : "the disk is full: nothing was changed; "
+                                    "free disk space, then try again");
+        free(a->text);
+        a->text = reply_text(doc);
+        a->tag = 0; /* what it reported was undone */
+        json_decref(doc);
     }
-    json_decref(doc);
     control_flush(c);
 }
 
@@ -344,6 +353,11 @@ void control_flush(struct control *c)
 void control_tag(struct control *c, int64_t tag)
 {
     c->tag = tag;
+}
+
+void control_if_undone(struct control *c, const char *says)
+{
+    c->undone = says;
 }
 
 int64_t control_unsent(struct control *c)

@@ -106,6 +106,9 @@ bool control_waiting(const struct control *c);
 /* At any time in a turn: sent after the commit of the next control_work(). */
 void control_reply(struct control *c, json_t *reply, const char *why);
 
+/* From inside a control_fn whose effect is not only in the database: what the reply says if the turn is rolled back. A constant. */
+void control_if_undone(struct control *c, const char *says);
+
 /* The same for a command of which many requests may be open, which the caller bounds: *held is the
  * request, until control_release(), inside the transaction of any turn, or control_drop(). */
 struct control_held;

@@ -332,8 +332,9 @@ json_t *tokens_revoke(void *self, json_t *args, char why[200])
         control_fail(why, CONTROL_NOT_FOUND,
                      "there is no token %.64s: `grapnel tokens` lists them",
                      id);
-    else if (row.revoked_ms ||
-             ended_add(q->ended, id, q->d.loop.now_ms, why) == GR_OK) {
+    else if (row.revoked_ms || ended_add(q->ended, id, ENDED_MAX,
+                                         q->d.loop.now_ms, why) == GR_OK) {
+        control_if_undone(q->d.control, ENDED_UNDONE);
         row.revoked_ms = row.revoked_ms ? row.revoked_ms : q->d.loop.now_ms;
         out = token_json(&row, q->d.loop.now_ms);
     }

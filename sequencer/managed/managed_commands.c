@@ -565,6 +565,19 @@ static struct endpoint *ended(struct sequencer *q, const json_t *args)
     return e && e->ended && !tenant_of(args) ? e : NULL;
 }
 
+/* A temporary one that a restore brings back ends by itself. */
+static bool end_for_good(struct sequencer *q, const struct endpoint *e,
+                         char why[200])
+{
+    if (e->temporary)
+        return true;
+    if (ended_add(q->ended, e->name, ENDED_ENDPOINTS_MAX, q->d.loop.now_ms,
+                  why) != GR_OK)
+        return false;
+    control_if_undone(q->d.control, ENDED_UNDONE);
+    return true;
+}
+
 json_t *managed_delete_command(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
@@ -574,7 +587,7 @@ json_t *managed_delete_command(void *self, json_t *args, char why[200])
 
     if (!e)
         return NULL;
-    if (ended_add(q->ended, e->name, q->d.loop.now_ms, why) != GR_OK)
+    if (!end_for_good(q, e, why))
         return NULL;
     waiting = store_count_waiting(q->store, e->id, 10000);
     if (!gone)

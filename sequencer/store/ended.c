@@ -166,7 +166,8 @@ void ended_close(struct ended *e)
 
 /* ---- write ---- */
 
-gr_rc ended_add(struct ended *e, const char *id, int64_t now_ms, char why[200])
+gr_rc ended_add(struct ended *e, const char *id, size_t max, int64_t now_ms,
+                char why[200])
 {
     char line[LINE_BYTES];
     int n = snprintf(line, sizeof line, "%" PRId64 " %s\n", now_ms, id), fd;
@@ -175,9 +176,9 @@ gr_rc ended_add(struct ended *e, const char *id, int64_t now_ms, char why[200])
 
     if (ended_at(e, id))
         return GR_OK;
-    if (e->count >= ENDED_MAX || strlen(id) > ENDED_ID_BYTES) {
-        snprintf(why, 200, "%.100s has %d lines: no more are possible", e->path,
-                 ENDED_MAX);
+    if (e->count >= max || strlen(id) > ENDED_ID_BYTES) {
+        snprintf(why, 200, "%.100s has %zu lines: no more are possible",
+                 e->path, e->count);
         return GR_REFUSE;
     }
     fd = open(e->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);

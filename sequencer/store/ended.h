@@ -19,8 +19,9 @@
 
 enum {
     ENDED_KEEP_DAYS = 400, /* as rows of revoked tokens, and of the audit */
-    /* Below it are all tokens and all endpoints that there can be in this time. */
     ENDED_MAX = 200 * 1000,
+    /* Endpoints leave space for all tokens that there can be. */
+    ENDED_ENDPOINTS_MAX = 190 * 1000,
     ENDED_ID_BYTES = 63,
 };
 
@@ -34,9 +35,13 @@ void ended_close(struct ended *e);
 size_t ended_count(const struct ended *e);
 /* When it ended; 0: it has not. */
 int64_t ended_at(const struct ended *e, const char *id);
-/* Adds a line and syncs it; nothing if the id has one. GR_REFUSE: it cannot be written; `why` says
+/* Adds a line and syncs it; nothing if the id has one. GR_REFUSE: it cannot be written, or there are `max` lines; `why` says
  * so, and the act must not be confirmed. */
-GR_MUST_CHECK gr_rc ended_add(struct ended *e, const char *id, int64_t now_ms,
-                              char why[200]);
+GR_MUST_CHECK gr_rc ended_add(struct ended *e, const char *id, size_t max,
+                              int64_t now_ms, char why[200]);
+/* What the reply to such an act says if its turn is rolled back. */
+#define ENDED_UNDONE                                                          \
+    "the disk is full: it has ended, and stays so, but this is not recorded " \
+    "yet; free disk space, then repeat the request"
 
 #endif

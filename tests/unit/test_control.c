@@ -34,7 +34,18 @@ static json_t *show(void *self, json_t *args, char why[200])
 
 static const struct command_spec show_spec = {
     .name = "show", .flags = COMMAND_READS, .reply = {.type = VALUE_ANY}};
-static const struct control_command commands[] = {{&show_spec, show}, {0}};
+
+static json_t *end(void *self, json_t *args, char why[200])
+{
+    (void)self, (void)args, (void)why;
+    control_if_undone(t.control, "it has ended");
+    return json_object();
+}
+
+static const struct command_spec end_spec = {.name = "end",
+                                             .reply = {.type = VALUE_ANY}};
+static const struct control_command commands[] = {
+    {&show_spec, show}, {&end_spec, end}, {0}};
 
 /* A turn that has a row, and a request that only reads. */
 static int setup(void **state)
@@ -111,6 +122,41 @@ static void a_read_is_not_left_after_a_turn_that_was_rolled_back(void **state)
     assert_int_equal(db_commit(t.loop.db), GR_OK);
 }
 
+/* Its request has not been handled yet: ask for `what` instead. */
+static void ask_instead(const char *what)
+{
+    zsock_destroy(&t.request);
+    control_work(t.control, &t.loop);
+    t.request = control_send(t.dir, "x", what, NULL, NULL, 10000);
+    while (!(zsock_events(control_socket(t.control)) & ZMQ_POLLIN))
+        zclock_sleep(0);
+}
+
+static void a_reply_can_say_what_a_rollback_leaves(void **state)
+{
+    char code[CONTROL_CODE_BYTES], why[200];
+    bool unreachable;
+
+    (void)state;
+    t.loop.undone = true;
+    ask_instead("end");
+    control_work(t.control, &t.loop);
+    control_undo(t.control);
+    assert_null(control_take_coded(t.request, &unreachable, code, why));
+    t.request = NULL;
+    assert_string_equal(code, "disk_full");
+    assert_string_equal(why, "it has ended");
+    t.request = control_send(t.dir, "x", "show", NULL, NULL, 10000);
+    while (!(zsock_events(control_socket(t.control)) & ZMQ_POLLIN))
+        zclock_sleep(0);
+    control_work(t.control, &t.loop);
+    control_undo(t.control);
+    assert_null(control_take_coded(t.request, &unreachable, code, why));
+    t.request = NULL;
+    assert_non_null(strstr(why, "nothing was changed"));
+    assert_int_equal(db_commit(t.loop.db), GR_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +166,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_read_is_not_left_after_a_turn_that_was_rolled_back, setup,
             teardown),
+        cmocka_unit_test_setup_teardown(a_reply_can_say_what_a_rollback_leaves,
+                                        setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

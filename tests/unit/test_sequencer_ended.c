@@ -36,9 +36,9 @@ static void a_line_is_found_again(void **state)
     assert_int_equal(ended_count(e), 0);
     for (int i = 0; i < 300; i++) {
         snprintf(id, sizeof id, "ep_%d", i * 7919 % 1000);
-        assert_int_equal(ended_add(e, id, 1000 + i, why), GR_OK);
+        assert_int_equal(ended_add(e, id, ENDED_MAX, 1000 + i, why), GR_OK);
     }
-    assert_int_equal(ended_add(e, "ep_0", 9, why), GR_OK); /* once */
+    assert_int_equal(ended_add(e, "ep_0", ENDED_MAX, 9, why), GR_OK); /* once */
     ended_close(e);
     e = ended_open(folder, 0);
     assert_int_equal(ended_count(e), 300);
@@ -60,7 +60,7 @@ static void old_and_incomplete_lines_are_dropped(void **state)
     e = ended_open(folder, 15);
     assert_int_equal(ended_count(e), 1);
     assert_int_equal(ended_at(e, "tok_b"), 20);
-    assert_int_equal(ended_add(e, "tok_c", 40, why), GR_OK);
+    assert_int_equal(ended_add(e, "tok_c", ENDED_MAX, 40, why), GR_OK);
     ended_close(e);
     e = ended_open(folder, 0);
     assert_int_equal(ended_count(e), 2);
@@ -117,12 +117,14 @@ static void what_cannot_be_written_is_refused(void **state)
     unlink(path);
     e = ended_open(folder, 0);
     assert_int_equal(mkdir(path, 0700), 0);
-    assert_int_equal(ended_add(e, "tok_a", 1, why), GR_REFUSE);
+    assert_int_equal(ended_add(e, "tok_a", ENDED_MAX, 1, why), GR_REFUSE);
     assert_non_null(strstr(why, "cannot be written"));
     assert_int_equal(ended_at(e, "tok_a"), 0);
     assert_int_equal(rmdir(path), 0);
-    assert_int_equal(ended_add(e, "tok_a", 1, why), GR_OK);
+    assert_int_equal(ended_add(e, "tok_a", ENDED_MAX, 1, why), GR_OK);
     assert_int_equal(ended_at(e, "tok_a"), 1);
+    assert_int_equal(ended_add(e, "ep_a", 1, 2, why), GR_REFUSE);
+    assert_non_null(strstr(why, "has 1 lines: no more are possible"));
     ended_close(e);
 }
 
