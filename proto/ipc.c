@@ -67,6 +67,23 @@ void ipc_bind(zsock_t *socket, const char *run_dir, const char *name,
     free(address);
 }
 
+int ipc_bind_again(zsock_t *socket, const char *run_dir, const char *name,
+                   const char *kind)
+{
+    char *address;
+    int lock, rc = 0;
+
+    if (ipc_file(run_dir, name, kind))
+        return 0;
+    address = ipc_address(run_dir, name, kind);
+    lock = lock_or_go_on(run_dir);
+    if (!ipc_file(run_dir, name, kind))
+        rc = zsock_bind(socket, "%s", address) < 0 ? -1 : 1;
+    ipc_unlock(lock);
+    free(address);
+    return rc;
+}
+
 uint64_t ipc_file(const char *run_dir, const char *name, const char *kind)
 {
     char *path = gr_printf("%s/%s.%s", run_dir, name, kind);

@@ -19,6 +19,10 @@ char *ipc_address(const char *run_dir, const char *name, const char *kind);
  * Exits 78 as above, 69 when it cannot be bound. */
 void ipc_bind(zsock_t *socket, const char *run_dir, const char *name,
               const char *kind);
+/* Binds it again at its address if the file was deleted: what is connected stays connected, and others can connect again. 1: bound; 0:
+ * the file is there; -1: it cannot be bound (errno). */
+int ipc_bind_again(zsock_t *socket, const char *run_dir, const char *name,
+                   const char *kind);
 /* A console may bind NAME.control for a process that is on another host now. So no process decides about a socket's file by
  * what it saw earlier: ipc_bind() holds this lock of run_dir, and so does what looks at a file first and then binds or removes
  * it. The lock ends with the process. ipc_lock() does not wait; -1: another process holds it, so try later. */

@@ -257,6 +257,17 @@ static struct peer *find(struct mailbox *m, const char *address)
     return connect_to(m, address);
 }
 
+int mailbox_bind_again(struct mailbox *m)
+{
+    int inbox = ipc_bind_again(m->inbox.local, m->run_dir, m->name, "inbox");
+    int priority = m->priority.local
+                       ? ipc_bind_again(m->priority.local, m->run_dir, m->name,
+                                        "priority")
+                       : 0;
+
+    return inbox < 0 || priority < 0 ? -1 : inbox + priority;
+}
+
 static void bind_again(struct mailbox *m)
 {
     if (!m->cluster || m->key_number == cluster_key_number(m->cluster))

@@ -30,6 +30,8 @@ void mailbox_join(struct mailbox *m, struct cluster *cluster);
 /* The cluster has other peers, addresses or keys: connections that lead elsewhere now are closed, and with another key
  * of our own all of them. The durable link sends again what they held. */
 void mailbox_rejoin(struct mailbox *m);
+/* Its sockets in run_dir, as ipc_bind_again(). */
+int mailbox_bind_again(struct mailbox *m);
 
 const char *mailbox_name(const struct mailbox *m);
 /* Our inbox, as the process at address `to` reaches it. */

@@ -146,6 +146,11 @@ struct control *control_open(const char *run_dir, const char *name)
     return c;
 }
 
+int control_bind_again(struct control *c, const char *run_dir)
+{
+    return ipc_bind_again(c->router, run_dir, c->name, "control");
+}
+
 void control_add(struct control *c, const struct control_command *commands,
                  void *self)
 {

@@ -61,6 +61,8 @@ void control_record(struct control *c, struct acts *acts);
 void control_expect(const struct control *c, const char *process);
 void control_close(struct control *c);
 zsock_t *control_socket(struct control *c);
+/* As ipc_bind_again(). */
+int control_bind_again(struct control *c, const char *run_dir);
 /* From now on consoles on other hosts may ask, too (docs/CLUSTER.md). `cluster` is closed after `c`. Returns the socket
  * for the loop. Its messages have a number where those of a REQ have nothing, so that a console can ask many
  * things at once over one connection:

@@ -566,6 +566,35 @@ static int work(void *self)
     return 0; /* after_commit() knows how long */
 }
 
+/* Somebody may have deleted run_dir. Processes that are connected go on, but one that starts, and the command line, could not connect. */
+static void keep_sockets(struct daemon *d)
+{
+    const char *run_dir = d->settings->run_dir;
+    int inboxes, control, metrics;
+
+    if (d->loop.stopping || d->loop.mono_ms - d->sockets_ms < SECOND_MS)
+        return;
+    d->sockets_ms = d->loop.mono_ms;
+    (void)mkdir(run_dir, 0700);
+    inboxes = mailbox_bind_again(d->mailbox);
+    control = control_bind_again(d->control, run_dir);
+    metrics = daemon_metrics_bind_again(d);
+    if (inboxes < 0 || control < 0 || metrics < 0) {
+        if (!d->sockets_lost)
+            log_error(NULL,
+                      "sockets of this process were deleted and cannot be "
+                      "bound again: it cannot be reached. Make run_dir again",
+                      LS("run_dir", run_dir));
+        d->sockets_lost = true;
+        return;
+    }
+    d->sockets_lost = false;
+    if (inboxes + control + metrics)
+        log_warn(
+            NULL, "sockets of this process were deleted; they are bound again",
+            LS("run_dir", run_dir), LI("sockets", inboxes + control + metrics));
+}
+
 static void look_around(struct daemon *d)
 {
     char heir[ENGINE_HOST_BYTES];
@@ -595,6 +624,7 @@ static void after_commit(void *self)
                              metrics_flush(d->metrics, d->loop.mono_ms));
     d->wait_ms = loop_sooner(d->wait_ms, daemon_health_turn(d));
     look_around(d);
+    keep_sockets(d);
     if (control_reply_due(d->control))
         d->wait_ms = d->loop.may_wait_us = 0;
     d->wait_ms = loop_sooner(d->wait_ms, db_backup_wait_ms(d->db));

@@ -120,6 +120,8 @@ struct daemon {
     /* daemon.c's own. */
     char *backup_path;
     struct series *commits; /* the histogram of commit times */
+    int64_t sockets_ms;     /* mono: the last look at the sockets in run_dir */
+    bool sockets_lost;      /* they cannot be bound again, which was logged */
     int64_t commit_us; /* how long the last commit took; -1: there was none */
     int full_turns;    /* rolled back while stopping */
     int64_t full_ms;   /* mono: the last that was rolled back; 0: none */

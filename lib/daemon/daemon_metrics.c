@@ -160,6 +160,12 @@ void daemon_metrics_open(struct daemon *d)
     d->commits = metrics_common(d->metrics, COMMON_COMMIT, NULL);
 }
 
+int daemon_metrics_bind_again(struct daemon *d)
+{
+    return ipc_bind_again(metrics_socket(d->metrics), d->settings->run_dir,
+                          d->name, "metrics");
+}
+
 static void set(struct daemon *d, int family, const char *peer,
                 const char *direction, uint64_t v)
 {

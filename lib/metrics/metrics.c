@@ -116,6 +116,11 @@ struct metrics *metrics_open(zsock_t *pub, const char *name, const char *kind,
     return m;
 }
 
+zsock_t *metrics_socket(struct metrics *m)
+{
+    return m->pub;
+}
+
 void metrics_also(struct metrics *m,
                   void (*publish)(void *self, struct bytes frame), void *self)
 {

@@ -75,6 +75,7 @@ struct metrics *metrics_open(zsock_t *pub, const char *name, const char *kind,
                              uint64_t epoch, int64_t interval_ms,
                              const struct metrics_tables *tables);
 void metrics_close(struct metrics *m);
+zsock_t *metrics_socket(struct metrics *m);
 /* Each frame that is published is given to this, too. */
 void metrics_also(struct metrics *m,
                   void (*publish)(void *self, struct bytes frame), void *self);

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import sys
 import time
 
@@ -488,6 +489,22 @@ class Start(RigTest):
         self.assertEqual(load.result()["counts"], {"200": 1000})
         rig.start()
         rig.judge(load)
+
+    def test_a_deleted_run_dir_is_made_again(self):
+        """P1: processes that run go on, and those that start again find them."""
+        rig = self.rig(console=True).start()
+        rig.wait_status(rig.accept())
+        shutil.rmtree(rig.run_dir)
+        for daemon in rig.daemons.values():
+            wait_for(lambda: "they are bound again" in daemon.log(), what=f"{daemon.name} to see it")
+        status = rig.cli_text("status")
+        self.assertEqual((status.returncode, status.stderr), (0, ""), status.stdout)
+        rig["sequencer"].stop()
+        rig["sequencer"].start()
+        rig.wait_status(rig.accept())
+        rig["ingress"].stop()
+        rig["ingress"].start()
+        rig.wait_status(rig.accept())
 
 
 main()
