@@ -96,7 +96,10 @@ const struct command ctl_commands[] = {
         .name = "status",
         .args = "",
         .summary = "show the state of all processes: up, backlog, disk, counts",
-        .help = "",
+        .help =
+            "down: it is not running. silent: it runs, and does not respond: "
+            "it hangs, or\nwaits for its disk. waits: it responds, but not "
+            "with its state, as its disk is full.",
         .examples = "  grapnel status\n"
                     "  grapnel status --json | jq '.[] | select(.up | not)'\n",
         .run = run_status,

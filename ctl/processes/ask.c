@@ -236,13 +236,32 @@ void ask_all(struct ctl *c, struct question *all, size_t count, int timeout_ms)
     free(sockets);
 }
 
+bool is_silent(struct ctl *c, const char *process)
+{
+    char *host = process_host(c->run_dir, process), why[200];
+    bool silent = !host && process_listens(c, process, why);
+
+    free(host);
+    return silent;
+}
+
 bool is_forbidden(const struct ctl *c)
 {
     return access(c->run_dir, X_OK) != 0 && errno == EACCES;
 }
 
+static int complain_silent(const char *process, const char *why)
+{
+    return complain(EXIT_UNAVAILABLE,
+                    "%s runs, but %s: look at its log; if it stays so, restart "
+                    "it",
+                    process, why);
+}
+
 int complain_away(struct ctl *c, const char *process, const char *why)
 {
+    if (is_silent(c, process))
+        return complain_silent(process, why);
     if (is_forbidden(c))
         return complain(EXIT_UNAVAILABLE,
                         "cannot be reached: %s%s%s%s. Run this command as "
@@ -259,8 +278,8 @@ int complain_away(struct ctl *c, const char *process, const char *why)
 
 int complain_all_away(struct ctl *c, const json_t *rows, const char *key)
 {
+    bool others = false, silent = false;
     struct buf names;
-    bool others = false;
     json_t *row;
     int code = 0;
     size_t i;
@@ -268,22 +287,30 @@ int complain_all_away(struct ctl *c, const json_t *rows, const char *key)
     buf_init(&names, 64 * 1024);
     json_array_foreach(rows, i, row)
     {
-        bool runs = json_is_true(json_object_get(row, "runs"));
+        const char *process = text_of(row, "process"),
+                   *why = text_of(row, "error");
 
-        others |= runs || json_is_true(json_object_get(row, key));
-        if (runs)
+        if (json_is_true(json_object_get(row, key))) {
+            others = true;
+        } else if (json_is_true(json_object_get(row, "runs")) &&
+                   !json_is_true(json_object_get(row, "silent"))) {
+            others = true;
             code = complain(EXIT_UNAVAILABLE,
                             "%s runs, and does not report its state: %s",
-                            text_of(row, "process"), text_of(row, "error"));
-        else if (!json_is_true(json_object_get(row, key)))
-            buf_printf(&names, "%s%s (%s)", names.len ? ", " : "",
-                       text_of(row, "process"), text_of(row, "error"));
+                            process, why);
+        } else if (is_silent(c, process)) {
+            silent = true;
+            code = complain_silent(process, why);
+        } else {
+            buf_printf(&names, "%s%s (%s)", names.len ? ", " : "", process,
+                       why);
+        }
     }
-    if (names.len && others) /* so it is the right run_dir */
+    if (names.len && (others || silent)) /* so it is the right run_dir */
         code = complain(EXIT_UNAVAILABLE,
-                        "cannot be reached: %s. The other processes respond. "
-                        "Start it; its log says why it ended",
-                        names.data);
+                        "cannot be reached: %s. The other processes %s. Start "
+                        "it; its log says why it ended",
+                        names.data, silent ? "run" : "respond");
     else if (names.len)
         code = complain_away(c, names.data, "");
     buf_fini(&names);

@@ -52,13 +52,18 @@ struct question {
 bool question_failed(const struct question *q);
 void ask_all(struct ctl *c, struct question *all, size_t count, int timeout_ms);
 
+/* Whether the process runs on this host; for one that has not replied. */
+bool is_silent(struct ctl *c, const char *process);
+
 /* Whether this user may not read run_dir, so that the state of the processes is unknown. */
 bool is_forbidden(const struct ctl *c);
 
-/* Print that the process cannot be reached, and what to do. Returns 69. */
+/* Print that the process cannot be reached, or that it runs and is silent, and what to do.
+ * Returns 69. */
 int complain_away(struct ctl *c, const char *process, const char *why);
 /* The same in one sentence for all of `rows` ({"process", "error"}) whose boolean `key` is
- * not true. One that refused to answer has "runs": true, and gets a sentence of its own. Returns 0 if `key` is true in all. */
+ * not true. One that refused to answer has "runs": true without "silent", and gets a sentence of its own, as
+ * one that is silent. Returns 0 if `key` is true in all. */
 int complain_all_away(struct ctl *c, const json_t *rows, const char *key);
 
 #endif

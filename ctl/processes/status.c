@@ -18,12 +18,15 @@ static json_t *ask_one(struct ctl *c, const char *name)
     json_t *reply = ask(c, name, "status", NULL, ASK_STATUS_MS, &unreachable,
                         why);
 
-    if (!reply)
-        reply = json_pack("{s:s, s:b, s:b, s:o}", "process", name, "up", 0,
-                          "runs", (int)!unreachable, "error",
-                          json_text_of(why));
-    else
+    if (!reply) {
+        bool silent = unreachable && is_silent(c, name);
+
+        reply = json_pack("{s:s, s:b, s:b, s:b, s:o}", "process", name, "up", 0,
+                          "runs", !unreachable || silent, "silent", (int)silent,
+                          "error", json_text_of(why));
+    } else {
         json_object_set_new(reply, "up", json_true());
+    }
     add_host(c, reply);
     return reply;
 }
@@ -83,9 +86,10 @@ static void print_table(struct ctl *c, const json_t *all)
         table_add(&t, PLAIN, "%s", text_of(s, "process"));
         if (!json_is_true(json_object_get(s, "up"))) {
             table_add(&t, RED,
-                      is_forbidden(c)                            ? "unknown"
-                      : json_is_true(json_object_get(s, "runs")) ? "waits"
-                                                                 : "down");
+                      is_forbidden(c)                              ? "unknown"
+                      : json_is_true(json_object_get(s, "silent")) ? "silent"
+                      : json_is_true(json_object_get(s, "runs"))   ? "waits"
+                                                                   : "down");
             for (k = 2; k < 8; k++)
                 table_add(&t, PLAIN, "-");
             if (hosts)

@@ -254,6 +254,29 @@ class Errors(RigTest):
             self.assertIn("delivered", done.stdout)
             self.assertIn("dlqd", done.stdout + done.stderr)
 
+    def test_a_process_that_hangs_is_reported_as_silent(self):
+        """It runs: the advice is its log and a restart, not a start."""
+        rig = self.rig().start()
+        rig["dlqd"].pause()
+        rig["ingress"].stop()
+        for word in "status", "dlq":
+            with self.subTest(word):
+                done = rig.cli_text(word)
+                self.assertEqual(done.returncode, UNAVAILABLE, done.stderr)
+                self.assertRegex(done.stderr, "dlqd runs, but it .*: look at its log; if "
+                                              "it stays so, restart it")
+                self.assertNotIn("Start the processes", done.stderr)
+                if word == "status":
+                    self.assertRegex(done.stdout, r"dlqd +silent")
+                    self.assertRegex(done.stdout, r"ingress +down")
+                    self.assertIn("ingress (not running). The other processes run. Start "
+                                  "it", done.stderr)
+        rows = {r["process"]: r for r in json.loads(rig.cli_text("status", "--json").stdout)}
+        self.assertEqual([(rows[p]["up"], rows[p]["runs"], rows[p]["silent"])
+                          for p in ("dlqd", "ingress")],
+                         [(False, True, True), (False, False, False)])
+        rig["dlqd"].resume()
+
     def test_send_names_an_ingress_that_is_down(self):
         rig = self.rig()
         done = rig.cli_text("send", "plane")
