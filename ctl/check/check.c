@@ -96,10 +96,11 @@ static void add_subscription(json_t *subscriptions, json_t *known,
     json_decref(subscription);
 }
 
-/* A source with every subscription that its events can match. A producer is a source of its
- * name, without a provider. */
+/* A sender with every subscription that its events can match. A producer or a relay is a source
+ * of its name, without a provider. */
 static void add_sender(json_t *sources, const struct settings *s,
-                       const struct sender *sender, const char *provider)
+                       const struct sender *sender, const char *kind,
+                       const char *provider)
 {
     json_t *subscriptions = json_array(), *known = json_object();
 
@@ -122,10 +123,11 @@ static void add_sender(json_t *sources, const struct settings *s,
         }
     }
     json_decref(known);
-    json_array_append_new(sources, json_pack("{s:s, s:s?, s:b, s:o}", "source",
-                                             sender->name, "provider", provider,
-                                             "producer", provider == NULL,
-                                             "subscriptions", subscriptions));
+    json_array_append_new(
+        sources, json_pack("{s:s, s:s, s:s?, s:b, s:o}", "source", sender->name,
+                           "kind", kind, "provider", provider, "producer",
+                           strcmp(kind, "producer") == 0, "subscriptions",
+                           subscriptions));
 }
 
 static json_t *plan_json(struct ctl *c)
@@ -137,17 +139,22 @@ static json_t *plan_json(struct ctl *c)
     for (size_t i = 0; i < s->source_count; i++) {
         struct sender sender = route_source(&s->sources[i]);
 
-        add_sender(sources, s, &sender, s->sources[i].provider);
+        add_sender(sources, s, &sender, "source", s->sources[i].provider);
     }
     for (size_t i = 0; i < s->producer_count; i++) {
         struct sender sender = route_producer(&s->producers[i]);
 
-        add_sender(sources, s, &sender, NULL);
+        add_sender(sources, s, &sender, "producer", NULL);
+    }
+    for (size_t i = 0; i < s->relay_count; i++) {
+        struct sender sender = route_producer(&s->relays[i].producer);
+
+        add_sender(sources, s, &sender, "relay", NULL);
     }
     /* Nobody has to be subscribed to operational events. */
     add_sender(sources, s,
                &(struct sender){OPERATIONAL_SOURCE, &operational_types, &all},
-               OPERATIONAL_SOURCE);
+               "source", OPERATIONAL_SOURCE);
     if (!json_array_size(json_object_get(
             json_array_get(sources, json_array_size(sources) - 1),
             "subscriptions")))
@@ -203,9 +210,7 @@ static void print_plan(const json_t *plan)
     {
         json_t *subscriptions = json_object_get(source, "subscriptions");
         const char *from = json_string_value(json_object_get(source, "source"));
-        const char *kind = json_is_true(json_object_get(source, "producer"))
-                               ? "producer"
-                               : "source";
+        const char *kind = text_of(source, "kind");
 
         json_array_foreach(subscriptions, k, subscription)
         {
@@ -230,7 +235,7 @@ static void print_plan(const json_t *plan)
                    "events\n",
                    to);
         else if (!json_object_get(reached, to))
-            printf("endpoint %s: no source or producer sends what it is "
+            printf("endpoint %s: no source, producer or relay sends what it is "
                    "subscribed to\n",
                    to);
     }

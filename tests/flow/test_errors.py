@@ -311,12 +311,30 @@ class Errors(RigTest):
         self.assertIn("producer billing → invoice.* → books\n", done.stdout)
         self.assertIn("producer unheard → no endpoint is subscribed",
                       done.stdout)
-        self.assertNotIn("no source or producer", done.stdout)
+        self.assertNotIn("no source, producer or relay", done.stdout)
         plan, _ = rig.cli("check")
         billing = next(s for s in plan["sources"] if s["source"] == "billing")
         self.assertEqual((billing["producer"], billing["provider"],
                           billing["subscriptions"][0]["endpoints"]),
                          (True, None, ["books"]))
+
+    def test_check_treats_relays_as_sources(self):
+        """The rows of a relay say type and workspace, so it may send any."""
+        rig = self.rig()
+        rig.config["outbox"] = [
+            {"name": "shop", "database": "postgresql://grapnel@/shop?host=/run/postgresql",
+             "columns": {"type": "event_type", "workspace": "workspace"}}]
+        rig.config["endpoints"] = [
+            rig.endpoint("acme", sources=["shop"], types=["order.*"], workspaces=["acme"]),
+            rig.endpoint("crm", sources=["plane"])]
+        rig.write_config()
+        done = rig.cli_text("check")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("relay shop → order.* of workspaces acme → acme\n", done.stdout)
+        self.assertNotIn("no source, producer or relay", done.stdout)
+        plan, _ = rig.cli("check")
+        self.assertEqual([(s["source"], s["kind"], s["producer"]) for s in plan["sources"]],
+                         [("plane", "source", False), ("shop", "relay", False)])
 
     def test_check_warns_of_subscriptions_that_cannot_match(self):
         """It compares a producer's types and workspaces with subscriptions, and
@@ -349,7 +367,7 @@ class Errors(RigTest):
         self.assertIn("5 warnings", done.stdout)
         self.assertIn("producer billing → invoice.paid, invoce.void → books\n",
                       done.stdout)
-        self.assertIn("endpoint us: no source or producer sends what it is "
+        self.assertIn("endpoint us: no source, producer or relay sends what it is "
                       "subscribed to\n", done.stdout)
         with self.subTest("what meets is not warned of"):
             rig.config["producers"] = [
