@@ -7,6 +7,7 @@
 #include "ctl.h"
 #include "json_text.h"
 #include "operational.h"
+#include "own_folder.h"
 #include "profile.h"
 #include "profile_doc.h"
 #include "route.h"
@@ -272,12 +273,24 @@ static char *audit_key_text(const struct settings *s)
 
 /* ---- what is outside of the configuration ---- */
 
+static void check_folder(const char *key, const char *path,
+                         struct string_list *errors)
+{
+    char *trouble = own_folder_trouble(path);
+
+    if (trouble)
+        string_list_give(errors, gr_printf("%s: %s", key, trouble));
+    free(trouble);
+}
+
 /* Prints the errors. true: there are none; warnings are among those of the configuration. */
 static bool is_usable(struct ctl *c)
 {
     struct string_list errors = {0};
     bool good;
 
+    check_folder("state_dir", c->settings->state_dir, &errors);
+    check_folder("run_dir", c->settings->run_dir, &errors);
     check_replicate(c->settings, &errors, &c->settings->warnings);
     good = !errors.count;
     for (size_t i = 0; i < errors.count; i++)

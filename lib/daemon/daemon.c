@@ -11,6 +11,7 @@
 #include "json_text.h"
 #include "log.h"
 #include "manager.h"
+#include "own_folder.h"
 #include "replica.h"
 #include "unknown_version.h"
 #include "wire.h"
@@ -77,13 +78,14 @@ static struct settings *load_or_exit(const char *path)
 
 static void make_folder(const char *path, const char *key)
 {
+    char *trouble = own_folder_trouble(path);
     struct stat st;
 
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+    if (trouble)
+        die(EXIT_CONFIG, "%s: %s", key, trouble);
+    if ((mkdir(path, 0700) != 0 && errno != EEXIST) || stat(path, &st) != 0)
         die(EXIT_CONFIG, "%s: cannot create %s: %s", key, path,
             strerror(errno));
-    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
-        die(EXIT_CONFIG, "%s: %s is not a folder", key, path);
     if (access(path, W_OK | X_OK) != 0)
         die(EXIT_CONFIG, "%s: this user cannot write to %s", key, path);
     if (st.st_uid != geteuid())

@@ -144,6 +144,30 @@ class Errors(RigTest):
         for name in DAEMONS:
             self.assertIn("state", self.ends(rig, name, CONFIG))
 
+    def test_check_finds_the_folders_that_end_each_start(self):
+        """check and a start say the same, and check creates nothing."""
+        rig = self.rig()
+        a_file, link = rig.folder / "a-file", rig.folder / "a-link"
+        a_file.write_text("")
+        link.symlink_to(rig.folder / "nothing")
+        for key in "state_dir", "run_dir":
+            for path, said in {a_file: f"{a_file} is not a folder",
+                               link: f"{link} is a symbolic link to something that does not",
+                               "/dev/null/x": "cannot create /dev/null/x: Not a directory",
+                               rig.folder / "no" / "x": "the folder above it does not exist"}.items():
+                with self.subTest(key=key, path=path):
+                    usual = rig.config[key]
+                    rig.config[key] = str(path)
+                    rig.write_config()
+                    done = rig.cli_text("check")
+                    self.assertEqual(done.returncode, CONFIG, done.stdout)
+                    self.assertRegex(done.stderr, f"^{key}: .*{re.escape(said)}")
+                    self.assertNotIn("no errors", done.stdout)
+                    self.assertIn(done.stderr.strip(), self.ends(rig, "sequencer", CONFIG))
+                    rig.config[key] = usual
+        rig.write_config()
+        self.assertEqual(rig.cli_text("check").returncode, 0)
+
     def test_a_file_that_is_not_a_database_is_an_error(self):
         """74, which file, and the way out."""
         rig = self.rig()
