@@ -57,6 +57,8 @@ static void read_error(struct api_client *a, long status, const json_t *doc)
     snprintf(a->why, sizeof a->why, "%s (%ld)",
              text ? text : "the response is not that of a Grapnel console",
              status);
+    text = json_string_value(json_object_get(error, "code"));
+    snprintf(a->code, sizeof a->code, "%s", text ? text : "");
 }
 
 static struct curl_slist *headers_of(const struct api_client *a,
@@ -114,6 +116,7 @@ long api_client_ask(struct api_client *a, struct api_call call, json_t **reply)
         curl_easy_getinfo(h, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_reset(h); /* it must not keep what ends here */
     a->why[0] = 0;
+    a->code[0] = 0;
     if (status)
         doc = json_loadb(response.data ? response.data : "", response.len, 0,
                          NULL);

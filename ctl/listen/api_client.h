@@ -14,6 +14,7 @@ struct api_client {
     const char *ca;                    /* a file; NULL: the system's */
     const volatile sig_atomic_t *stop; /* borrowed */
     char why[400];                     /* why the last request failed */
+    char code[40];                     /* of its error response; "": none */
     int retry_after_s;
 };
 

@@ -65,6 +65,8 @@ struct listening {
     char endpoint[NAME_MAX_BYTES + 1]; /* "": there is none */
     bool temporary;                    /* it is to be deleted */
     char key[KEY_BYTES];               /* of the next take */
+    bool sent;                         /* a take with this key */
+    bool listens;                      /* a take has succeeded */
     int failures;                      /* takes that failed, in a row */
     bool away;                         /* the console's absence was reported */
     bool bodies;
@@ -78,6 +80,12 @@ static void new_key(char key[KEY_BYTES])
         die(EXIT_UNAVAILABLE, "cannot get random bytes");
     for (size_t i = 0; i < sizeof b; i++)
         snprintf(key + 2 * i, 3, "%02x", b[i]);
+}
+
+static void next_take(struct listening *l)
+{
+    new_key(l->key);
+    l->sent = false;
 }
 
 /* Ends early at a signal. */
@@ -422,7 +430,8 @@ static void process(struct listening *l, const char *take,
     free((char *)(uintptr_t)body.p);
 }
 
-/* The same request as long as the key is the same. */
+/* The same request as long as the key is the same. The first take does not wait for deliveries: it
+ * tells whether there can be any. */
 static long ask_take(struct listening *l, bool interruptible, int timeout_ms,
                      json_t **reply)
 {
@@ -432,8 +441,8 @@ static long ask_take(struct listening *l, bool interruptible, int timeout_ms,
             .method = "POST",
             .path = gr_printf("/pull/%s/take", l->endpoint),
             .body = json_pack("{s:i,s:o,s:o}", "max", TAKE_COUNT, "wait",
-                              json_sprintf("%ds", WAIT_S), "lease",
-                              json_sprintf("%ds", LEASE_MS / 1000)),
+                              json_sprintf("%ds", l->listens ? WAIT_S : 0),
+                              "lease", json_sprintf("%ds", LEASE_MS / 1000)),
             .key = l->key,
             .timeout_ms = timeout_ms,
             .interruptible = interruptible},
@@ -455,22 +464,43 @@ static void give_back(struct listening *l)
     json_decref(reply);
 }
 
+/* Whether a repetition of the first take would be refused, too, until somebody changes the
+ * endpoint. */
+static bool is_final(const struct listening *l, long status, bool repeated)
+{
+    if (l->listens)
+        return false;
+    return status == 400 ||
+           (status == 409 && !repeated && strcmp(l->api.code, "refused") == 0);
+}
+
+static void begin(struct listening *l)
+{
+    l->listens = true;
+    if (!l->c->json)
+        fprintf(stderr, "Listening to the %sendpoint %s%s%s. Ctrl-C ends it.\n",
+                l->temporary ? "temporary " : "", l->endpoint,
+                l->forward ? ", forwarding to " : "", l->forward ? l->url : "");
+}
+
 /* -1: continue, or the exit code. */
 static int take(struct listening *l, int *wait_ms)
 {
     int64_t asked_ms = boot_ms();
     json_t *reply = NULL, *delivery;
     const char *id;
+    bool repeated = l->sent;
     long status = ask_take(l, true, WAIT_S * 1000 + REQUEST_MS, &reply);
     size_t i;
 
+    l->sent = true;
     *wait_ms = 0;
     if (stop && status != 200) {
         if (!status)
             give_back(l);
         return -1;
     }
-    if (status == 401 || status == 403)
+    if (status == 401 || status == 403 || is_final(l, status, repeated))
         return complain(EXIT_REFUSED, "%s", l->api.why);
     if (status == 404) {
         if (!l->temporary)
@@ -482,7 +512,7 @@ static int take(struct listening *l, int *wait_ms)
                         l->endpoint);
     }
     if (status == 409) /* the take of this key may have ended: the next one */
-        new_key(l->key);
+        next_take(l);
     if (status != 200) {
         *wait_ms = AGAIN_MIN_MS;
         if (!l->away && (status != 409 || l->failures++ > 0)) {
@@ -495,7 +525,9 @@ static int take(struct listening *l, int *wait_ms)
     if (l->away)
         complain(0, "the console responds again");
     l->away = false;
-    new_key(l->key);
+    if (!l->listens)
+        begin(l);
+    next_take(l);
     id = json_string_value(json_object_get(reply, "take"));
     json_array_foreach(json_object_get(reply, "deliveries"), i, delivery)
         process(l, id, delivery,
@@ -554,11 +586,7 @@ static int listen_on(struct listening *l)
 
     if (code >= 0)
         return code;
-    if (!l->c->json)
-        fprintf(stderr, "Listening to the %sendpoint %s%s%s. Ctrl-C ends it.\n",
-                l->temporary ? "temporary " : "", l->endpoint,
-                l->forward ? ", forwarding to " : "", l->forward ? l->url : "");
-    new_key(l->key);
+    next_take(l);
     while (!stop && code < 0) {
         code = take(l, &wait_ms);
         again_ms = !wait_ms                      ? AGAIN_MIN_MS
@@ -573,6 +601,12 @@ static int listen_on(struct listening *l)
     return code > 0 ? code : deleted;
 }
 
+static bool is_url(const char *text)
+{
+    return strncmp(text, "http://", 7) == 0 ||
+           strncmp(text, "https://", 8) == 0;
+}
+
 int run_listen(struct ctl *c)
 {
     static const char *const keys[] = {"console", "include", NULL};
@@ -585,6 +619,11 @@ int run_listen(struct ctl *c)
     char *token, *own = NULL;
     int code = EXIT_USAGE;
 
+    if (!l.temporary && is_url(c->parsed.args[0]))
+        return complain(EXIT_USAGE,
+                        "%s is a URL, and not the name of an endpoint: did you "
+                        "mean --forward-to %s?",
+                        c->parsed.args[0], c->parsed.args[0]);
     if (!l.temporary && (parsed_value(&c->parsed, "--source") ||
                          parsed_value(&c->parsed, "--type") ||
                          parsed_value(&c->parsed, "--workspace")))

@@ -32,10 +32,10 @@ class Listen(RigTest):
         self.token.write_text(made["token"] + "\n")
         return rig
 
-    def listen(self, rig, *options, token=True):
+    def listen(self, rig, *options, token=True, to="jobs"):
         """As on another machine: without a configuration."""
         child = subprocess.Popen(
-            [program("grapnel"), "listen", "jobs", "--console",
+            [program("grapnel"), "listen", to, "--console",
              f"http://127.0.0.1:{rig.console_port}",
              *(["--token", f"file:{self.token}"] if token else []), *options],
             cwd=self.token.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -109,6 +109,34 @@ class Listen(RigTest):
             _, err = child.communicate(timeout=30)
             self.assertNotEqual(child.returncode, 0)
             self.assertIn(words, err)
+
+    def test_an_endpoint_that_cannot_be_listened_to_ends_it(self):
+        """Before it says that it listens. A pull endpoint that changes later does not end it."""
+        rig = self.pull_rig()
+        rig.config["endpoints"] += [
+            rig.endpoint("crm"), {"name": "short", "transport": "pull", "timeout": "10s"}]
+        rig.write_config()
+        rig["sequencer"].reload()
+        for to, code, words in [("crm", 1, "crm is not a pull endpoint"),
+                                ("short", 1, "lease: at most"),
+                                ("nothing", 1, "nothing"),
+                                ("http://localhost:3000", 64,
+                                 "did you mean --forward-to http://localhost:3000?")]:
+            with self.subTest(to):
+                child = self.listen(rig, to=to)
+                _, err = child.communicate(timeout=30)
+                self.assertEqual(child.returncode, code, err)
+                self.assertIn(words, err)
+                self.assertNotIn("Listening", err)
+                self.assertNotIn("trying again", err)
+        child = self.listen(rig, "--forward-to", rig.receiver.url("/local"))
+        self.assertIn("Listening to the endpoint jobs", child.stderr.readline())
+        rig.cli("endpoints", "pause", "jobs")
+        event = rig.accept()
+        self.assertIn("trying again", child.stderr.readline())
+        rig.cli("endpoints", "resume", "jobs")
+        rig.receiver.wait(event, path="/local")
+        self.end(child)
 
 
 class Temporary(Api):
