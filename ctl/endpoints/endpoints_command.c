@@ -354,7 +354,7 @@ static int change(struct ctl *c, const char *what, const char *said)
     if (c->json)
         print_json(json_incref(e));
     else
-        printf("%s is %s\n", text_of(e, "name"), said);
+        printf("%s is %s: %s\n", text_of(e, "name"), text_of(e, "state"), said);
     json_decref(e);
     return 0;
 }
@@ -362,11 +362,20 @@ static int change(struct ctl *c, const char *what, const char *said)
 int run_endpoints_pause(struct ctl *c)
 {
     return change(c, "endpoint_pause",
-                  "paused: its deliveries wait, and the wait does not count in "
-                  "their retry budgets");
+                  "its deliveries wait, and the wait does not count in their "
+                  "retry budgets");
 }
 
 int run_endpoints_resume(struct ctl *c)
 {
-    return change(c, "endpoint_resume", "its deliveries are tried again");
+    int code = 0;
+    json_t *e = ask_it(c, "endpoint", c->parsed.args[0], NULL, &code);
+    bool stopped = *text_of(e, "since");
+
+    json_decref(e);
+    if (!e)
+        return code;
+    return change(c, "endpoint_resume",
+                  stopped ? "its deliveries are tried again"
+                          : "it was not paused, disabled or held");
 }

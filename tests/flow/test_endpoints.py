@@ -46,6 +46,17 @@ class Endpoints(RigTest):
         rig.settle()
         self.assertEqual(set(rig.receiver.delivered("/crm")), set(events))
 
+    def test_pause_and_resume_say_what_they_did(self):
+        """Also that there was nothing to resume."""
+        rig = self.rig().start()
+        for command, said in [
+                ("resume", "crm is active: it was not paused, disabled or held"),
+                ("pause", "crm is paused: its deliveries wait, and the wait does not count in "
+                          "their retry budgets"),
+                ("resume", "crm is active: its deliveries are tried again")]:
+            done = rig.cli_text("endpoints", command, "crm")
+            self.assertEqual((done.returncode, done.stdout), (0, said + "\n"), done.stderr)
+
     def test_a_pause_does_not_use_the_retry_budget(self):
         """P2: paused for longer than the whole budget, each is tried again, and
         retrying after that: the budget is what it was."""
