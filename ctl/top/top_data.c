@@ -276,7 +276,8 @@ static void judge(struct top_endpoint *e)
         e->mark = MARK_TROUBLE;
         e->weight = 600;
         snprintf(e->trouble, sizeof e->trouble, "failing");
-    } else if (e->known && e->no_owner && strcmp(e->state, "active") == 0) {
+    } else if (e->known && e->no_owner && strcmp(e->state, "active") == 0 &&
+               (e->waiting > 0 || e->retrying > 0)) { /* an idle one has none */
         e->mark = MARK_WARNING;
         e->weight = 500;
         snprintf(e->trouble, sizeof e->trouble, "no deliverer");

@@ -342,6 +342,8 @@ static const char endpoint_replies[] =
     "  \"halted_lanes\":2,\"waiting\":5},"
     " {\"name\":\"unowned\",\"state\":\"active\",\"owner\":null,"
     "  \"waiting\":6},"
+    " {\"name\":\"idle\",\"state\":\"active\",\"owner\":null,"
+    "  \"waiting\":0,\"retrying\":0},"
     " {\"name\":\"rests\",\"state\":\"paused\",\"owner\":null,\"waiting\":0}]";
 
 static void endpoints_are_sorted_by_trouble_or_as_asked(void **s)
@@ -367,6 +369,7 @@ static void endpoints_are_sorted_by_trouble_or_as_asked(void **s)
     assert_non_null(strstr(line_with(&page, "! fails")->text, "failing"));
     assert_non_null(
         strstr(line_with(&page, "* unowned")->text, "no deliverer"));
+    assert_null(strstr(line_with(&page, "  idle")->text, "no deliverer"));
     assert_non_null(strstr(line_with(&page, "* rests")->text, "paused"));
     assert_non_null(strstr(line_with(&page, "  fine")->text, " 10.0k+ "));
     assert_int_equal(row_of(&page, "! halts"), row_of(&page, "! gone") + 1);
