@@ -83,7 +83,8 @@ struct deliveries {
     struct db *db;
     struct out_rows *out;
     struct buf task; /* a message, being made */
-    stmt *add, *load, *exists, *open, *save, *dispatch, *sweep, *of_event;
+    stmt *add, *load, *exists, *open, *save, *dispatch, *sweep, *of_event,
+        *open_ones;
 };
 
 #define AT(field) offsetof(struct deliveries, field)
@@ -107,6 +108,8 @@ static const struct db_statement statements[] = {
                                            "WHERE id = endpoint) AS "
                                            "name FROM deliveries WHERE event = "
                                            "? ORDER BY name"},
+    {AT(open_ones), "SELECT endpoint FROM deliveries WHERE event = ? AND "
+                    "status < 3 ORDER BY endpoint LIMIT ?"},
     /* This and the next statement change the status without reading the row. Every delivery
      * is dispatched at least once, and the index of waiting deliveries has all columns that
      * the change needs. */
@@ -249,6 +252,19 @@ void deliveries_of_event(struct deliveries *s, int64_t event, delivery_fn *fn,
         delivery_fini(&d);
     }
     db_done(s->of_event);
+}
+
+int deliveries_open_of_event(struct deliveries *s, int64_t event, int max,
+                             int64_t *endpoints)
+{
+    int count = 0;
+
+    bind_i64(s->open_ones, 1, event);
+    bind_i64(s->open_ones, 2, max);
+    while (db_step(s->db, s->open_ones))
+        endpoints[count++] = col_i64(s->open_ones, 0);
+    db_done(s->open_ones);
+    return count;
 }
 
 static void insert(struct sequencer *q, struct delivery *d)

@@ -125,6 +125,9 @@ typedef void delivery_fn(void *arg, const struct delivery *d,
                          const char *endpoint);
 void deliveries_of_event(struct deliveries *s, int64_t event, delivery_fn *fn,
                          void *arg);
+/* The endpoints of up to `max` open deliveries of an event; returns how many. */
+int deliveries_open_of_event(struct deliveries *s, int64_t event, int max,
+                             int64_t *endpoints);
 
 const char *delivery_status_name(int status);
 /* DEAD or ABANDONED: it has a `reason`. */

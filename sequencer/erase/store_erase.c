@@ -6,11 +6,15 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-enum { LOOK_EVENTS = 5000, OBJECTS_PER_STEP = 1000 };
+enum {
+    LOOK_EVENTS = 5000,
+    PAGE_DELIVERIES = 2000,
+    OBJECTS_PER_STEP = 1000,
+};
 
 struct store_erase {
     struct db *db;
-    stmt *knows, *names, *events, *is_out;
+    stmt *knows, *names, *events, *count, *is_out;
     stmt *event, *event_status, *deliveries, *attempts, *transitions;
     stmt *dead_letters, *reopenings, *actions;
     stmt *buffer, *gap_actions, *gaps, *streams, *objects, *operational,
@@ -25,6 +29,7 @@ static const struct db_statement statements[] = {
     {AT(names), "SELECT name FROM workspaces ORDER BY name"},
     {AT(events), "SELECT n, id, workspace IN (?3, ?4) FROM events WHERE n > ?1 "
                  "ORDER BY n LIMIT ?2"},
+    {AT(count), "SELECT count(*) FROM deliveries WHERE event = ?"},
     {AT(is_out), "SELECT 1 FROM deliveries WHERE event = ? AND grant_id <> 0 "
                  "LIMIT 1"},
     {AT(event),
@@ -94,6 +99,7 @@ int store_erase_events(struct store_erase *s, int64_t after,
                        const char *workspace, const char *label, int max,
                        struct erase_event *events, int64_t *looked_at)
 {
+    int64_t deliveries = 0;
     int count = 0;
 
     bind_i64(s->events, 1, after);
@@ -101,13 +107,16 @@ int store_erase_events(struct store_erase *s, int64_t after,
     bind_text(s->events, 3, workspace);
     bind_text(s->events, 4, label);
     *looked_at = after;
-    while (count < max && db_step(s->db, s->events)) {
+    while (count < max && deliveries < PAGE_DELIVERIES &&
+           db_step(s->db, s->events)) {
         *looked_at = col_i64(s->events, 0);
         if (col_i64(s->events, 2) != 1) /* or NULL */
             continue;
         events[count].n = *looked_at;
         wire_copy(events[count++].id, sizeof events->id,
                   wire_text(col_text(s->events, 1)));
+        bind_i64(s->count, 1, *looked_at);
+        deliveries += db_number(s->db, s->count, 0);
     }
     db_done(s->events);
     return count;

@@ -16,8 +16,8 @@ typedef bool erase_name_fn(void *arg, const char *workspace);
 void store_erase_names(struct store_erase *s, erase_name_fn *fn, void *arg);
 
 /* Events behind number `after` whose workspace is `workspace` (NULL: unknown) or `label`, the one that
- * it got when it was erased before. At most `max`; returns how many. *looked_at: all up to this number were
- * looked at. */
+ * it got when it was erased before. At most `max`, and fewer if they have many deliveries; returns how many.
+ * *looked_at: all up to this number were looked at. */
 struct erase_event {
     int64_t n;
     char id[EVENT_ID_BYTES + 1];

@@ -25,6 +25,7 @@
 
 enum {
     PAGE_EVENTS = 100,
+    DROPS_AT_ONCE = 64, /* deliveries ended in a step */
     ENDPOINTS_AT_ONCE = 256,
     REPLY_MS = 10 * 1000,
     AGAIN_MS = 500, /* until a process that is away is asked again */
@@ -331,31 +332,16 @@ static int each_process(struct step *s, const char *phase, const char *kinds,
 
 /* ---- deliveries ---- */
 
-struct open_ones {
-    struct sequencer *q;
-    int64_t endpoints[64]; /* more are found in the next step */
-    size_t count;
-};
-
-static void on_delivery(void *arg, const struct delivery *d,
-                        const char *endpoint)
+/* Ends open deliveries of an event, at most `max`. Returns how many. */
+static int drop_deliveries(struct sequencer *q, int64_t event, int max)
 {
-    struct open_ones *o = arg;
-
-    (void)endpoint;
-    if (d->status < DELIVERY_DELIVERED && o->count < COUNT_OF(o->endpoints))
-        o->endpoints[o->count++] = d->endpoint;
-}
-
-/* true: it has no more open deliveries. */
-static bool drop_deliveries(struct sequencer *q, int64_t event)
-{
-    struct open_ones o = {.q = q};
+    int64_t endpoints[DROPS_AT_ONCE];
+    int count = deliveries_open_of_event(q->deliveries, event, max, endpoints);
+    int dropped = 0;
     struct delivery d;
 
-    deliveries_of_event(q->deliveries, event, on_delivery, &o);
-    for (size_t i = 0; i < o.count; i++) {
-        struct endpoint *e = endpoint_by_id(q, o.endpoints[i]);
+    for (int i = 0; i < count; i++) {
+        struct endpoint *e = endpoint_by_id(q, endpoints[i]);
 
         if (e && delivery_load(q->deliveries, event, e->id, &d)) {
             delivery_move(
@@ -363,9 +349,25 @@ static bool drop_deliveries(struct sequencer *q, int64_t event)
                 &(struct delivery_cause){.reason = "abandoned",
                                          .error = "its workspace is erased"});
             delivery_fini(&d);
+            dropped++;
         }
     }
-    return o.count < COUNT_OF(o.endpoints);
+    return dropped;
+}
+
+/* The same for events. Returns how many events have no open delivery any more; *dropped: how many deliveries were
+ * ended. */
+static int drop_events(struct sequencer *q, const struct erase_event *events,
+                       int count, int *dropped)
+{
+    int i = 0;
+
+    for (*dropped = 0; i < count; i++) {
+        *dropped += drop_deliveries(q, events[i].n, DROPS_AT_ONCE - *dropped);
+        if (*dropped == DROPS_AT_ONCE)
+            break; /* this event may have more */
+    }
+    return i;
 }
 
 /* The events of the workspace end: none is sent any more. */
@@ -373,7 +375,7 @@ static int drop_step(struct step *s)
 {
     struct erase_event events[PAGE_EVENTS];
     int64_t after = number(s, "n"), looked_at;
-    int count;
+    int count, done, dropped;
 
     if (!after && s->name) {
         store_erase_streams(s->e->store, s->name);
@@ -382,13 +384,12 @@ static int drop_step(struct step *s)
     }
     count = store_erase_events(s->e->store, after, s->name, s->label,
                                PAGE_EVENTS, events, &looked_at);
-    for (int i = 0; i < count; i++)
-        if (!drop_deliveries(s->q, events[i].n)) {
-            looked_at = events[i].n - 1;
-            break;
-        }
-    set_number(s, "n", looked_at > after ? looked_at : after);
-    if (looked_at == after)
+    done = drop_events(s->q, events, count, &dropped);
+    if (done < count)
+        set_number(s, "n", events[done].n - 1);
+    else if (looked_at > after)
+        set_number(s, "n", looked_at);
+    else
         begin_phase(s, "events");
     return 0;
 }
@@ -413,17 +414,23 @@ static bool any_is_out(struct step *s, const struct erase_event *events,
     return false;
 }
 
-/* A page of events: first at the deliverers and ingress, by their ids, then here. */
+/* A page of events: first at the deliverers and ingress, by their ids, then here. A delivery that was final may
+ * have been opened again since. */
 static int events_step(struct step *s)
 {
     struct erase_event events[PAGE_EVENTS];
     int64_t after = number(s, "n"), looked_at;
     int count = store_erase_events(s->e->store, after, s->name, s->label,
                                    PAGE_EVENTS, events, &looked_at),
-        wait_ms = 0;
+        wait_ms = 0, dropped;
     char *process;
     json_t *ids, *reply;
 
+    drop_events(s->q, events, count, &dropped);
+    if (dropped) {
+        json_object_set_new(s->at, "at", json_string(""));
+        return 0;
+    }
     if (any_is_out(s, events, count)) {
         job_set_error(s->job, "waits until deliverers have dropped deliveries");
         return AGAIN_MS;

@@ -251,4 +251,94 @@ class Everything(Erase):
         self.assertEqual(self.found(rig), [])
 
 
+class ManyDeliveries(Erase):
+    """One event has more open deliveries than one step of the job ends."""
+
+    def crowd(self, events=1, **endpoint):
+        """Events of a workspace with 200 open deliveries each, at endpoints of this kind."""
+        rig = self.rig({"console": {"tokens": [TOKEN]}}, console=True)
+        rig.config["retry_policies"] = [{
+            "name": "default", "backoff": "fixed", "first_wait": "500ms", "jitter": "none",
+            "max_attempts": 1000, "max_duration": "1d"}]
+        self.names = [f"e{n}" for n in range(200)]
+        endpoint = endpoint or {"url": rig.receiver.url("/crowd"), "allow_private": True}
+        rig.config["endpoints"] = [{"name": name, **endpoint} for name in self.names]
+        rig.write_config()
+        rig.receiver.rules({"path": "/crowd", "responses": [{"status": 503}]})
+        rig.start()
+        self.post_crowd(rig, events)
+        return rig
+
+    def post_crowd(self, rig, events):
+        self.mine = [self.post(rig, NAME) for _ in range(events)]
+        wait_for(lambda: self.count(rig, "status < 3") == 200 * events,
+                 what="all deliveries to be open")
+
+    def count(self, rig, where):
+        marks = ", ".join("?" for _ in self.mine)
+        row, = rig.rows("sequencer", f"SELECT count(*) AS n FROM deliveries WHERE {where} AND event "
+                        f"IN (SELECT n FROM events WHERE id IN ({marks}))", *self.mine)
+        return row["n"]
+
+    def ended_whole(self, rig, job):
+        """The job is done, and none of the deliveries is open, at a deliverer or stored."""
+        self.ended(rig, job)
+        self.assertEqual(self.count(rig, "status < 3"), 0)
+        self.assertEqual(self.count(rig, "grant_id <> 0"), 0)
+        for process, table in (("sequencer", "bodies"), ("deliverer-1", "tasks")):
+            self.assertEqual(rig.rows(process, f"SELECT count(*) AS n FROM {table}")[0]["n"], 0)
+        self.assertEqual(self.found(rig), [])
+
+    def sent_since(self, rig):
+        """How often an erased event is sent, while another event reaches all endpoints."""
+        before = len(rig.receiver.requests("/crowd"))
+        rig.receiver.rules()
+        other = self.post(rig, "other")
+        rig.receiver.wait(other, count=200, path="/crowd", timeout=30)
+        return [r for r in rig.receiver.requests("/crowd")[before:] if r.id in self.mine]
+
+    def test_to_pull_endpoints(self):
+        rig = self.crowd(transport="pull")
+        self.ended_whole(rig, self.erase(rig))
+        status, take = self.call(rig, "POST", "/pull/e199/take", {"max": 1})
+        self.assertEqual((status, take["deliveries"]), (200, []))
+
+    def test_to_a_receiver_that_fails(self):
+        rig = self.crowd()
+        self.ended_whole(rig, self.erase(rig))
+        self.assertEqual(self.sent_since(rig), [])
+
+    def test_to_paused_endpoints(self):
+        rig = self.crowd()
+        for name in self.names:
+            rig.ask("sequencer", "endpoint_pause", name=name)
+        self.ended_whole(rig, self.erase(rig))
+        for name in self.names:
+            rig.ask("sequencer", "endpoint_resume", name=name)
+        self.assertEqual(self.sent_since(rig), [])
+
+    def test_it_continues_after_a_kill_in_between(self):
+        rig = self.crowd(events=10)
+        job = self.erase(rig)
+        for _ in range(3):
+            wait_for(lambda: self.count(rig, "status = 4") > 0)
+            rig["sequencer"].kill()
+            rig.start()
+        self.ended_whole(rig, job)
+        self.assertEqual(self.sent_since(rig), [])
+
+    def test_a_delivery_that_is_opened_again_meanwhile_is_ended_too(self):
+        """As by a replay that waited for the end of its deliverer's copy."""
+        rig = self.crowd(transport="pull")
+        rig["deliverer-1"].pause()
+        job = self.erase(rig)
+        wait_for(lambda: self.phase(rig, job) == "events")
+        rig["sequencer"].kill()
+        rig.change("sequencer", "INSERT INTO reopenings(event, endpoint, action_id) SELECT event, "
+                   "endpoint, 7 FROM deliveries")
+        rig["deliverer-1"].resume()
+        rig.start()
+        self.ended_whole(rig, job)
+
+
 main()
