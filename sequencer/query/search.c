@@ -43,7 +43,9 @@ struct query {
     int64_t event, endpoint_id;
     int64_t min; /* the first event to search */
     int looked, skipped;
+    int next_look;    /* at the clock: after so many rows and blocks */
     int64_t began_us; /* thread_us() */
+    bool late;        /* its time is over */
     bool more;        /* there is more below */
 };
 
@@ -58,10 +60,15 @@ static json_t *cursor(const struct query *w)
     return w->more ? json_string(text) : json_null();
 }
 
+static bool is_pattern(const char *text)
+{
+    return strchr(text, '*') != NULL;
+}
+
 static void add_to_query(struct query *w, enum filter_kind what,
                          const char *name)
 {
-    if (name && !strchr(name, '*'))
+    if (name && !is_pattern(name))
         filter_query_add(&w->filters, what, name);
 }
 
@@ -96,6 +103,7 @@ static bool read_query(struct query *w, json_t *args, char why[200])
         .limit = number_arg(args, "limit", LIMIT_USUAL),
         .event = INT64_MAX,
         .endpoint_id = INT64_MAX,
+        .next_look = STEPS_MIN,
         .began_us = thread_us(),
         .more = true,
     };
@@ -137,13 +145,15 @@ static void from_oldest_open(struct sequencer *q, struct query *w)
 /* ---- the walk ---- */
 
 /* Whether the request has done its part: the caller goes on from "next". */
-static bool is_spent(const struct query *w)
+static bool is_spent(struct query *w)
 {
     int steps = w->looked + w->skipped;
 
-    return w->looked >= LOOK_MAX || w->skipped >= SKIP_MAX ||
-           (steps >= STEPS_MIN && steps % STEPS_PER_LOOK == 0 &&
-            thread_us() - w->began_us >= WORK_US);
+    if (steps >= w->next_look) {
+        w->next_look = steps + STEPS_PER_LOOK;
+        w->late = w->late || thread_us() - w->began_us >= WORK_US;
+    }
+    return w->late || w->looked >= LOOK_MAX || w->skipped >= SKIP_MAX;
 }
 
 /* The next events to look at: from *min, below the position, which moves past skipped blocks.
@@ -168,7 +178,7 @@ static bool next_span(struct sequencer *q, struct query *w, int64_t *min)
     return false;
 }
 
-static bool enough(const struct query *w, const json_t *list)
+static bool enough(struct query *w, const json_t *list)
 {
     return (int64_t)json_array_size(list) >= w->limit || is_spent(w);
 }
@@ -214,7 +224,62 @@ static int status_of(const char *name)
     return ANY;
 }
 
-/* `e` has at least what store_events_next() reads. */
+static bool takes_endpoint(struct sequencer *q, const struct query *w,
+                           int64_t id)
+{
+    const struct endpoint *e;
+
+    if (!w->endpoint)
+        return true;
+    if (w->only)
+        return id == w->only;
+    e = endpoint_by_id(q, id);
+    return e && glob_match(w->endpoint, e->name);
+}
+
+static bool is_of_tenant(struct sequencer *q, struct query *w, int64_t endpoint)
+{
+    size_t i = (size_t)endpoint % KNOWN_ENDPOINTS;
+
+    if (!w->tenant)
+        return true;
+    if (w->known[i].endpoint != endpoint) {
+        w->known[i].endpoint = endpoint;
+        w->known[i].own = tenant_has_endpoint(q, w->tenant, endpoint);
+    }
+    return w->known[i].own;
+}
+
+struct receivers {
+    struct sequencer *q;
+    struct query *w;
+    bool found;
+};
+
+static void on_receiver(void *arg, int64_t endpoint)
+{
+    struct receivers *r = arg;
+
+    r->w->looked++;
+    r->found = r->found || (takes_endpoint(r->q, r->w, endpoint) &&
+                            is_of_tenant(r->q, r->w, endpoint));
+}
+
+/* Whether the event has a delivery to the endpoint, or to one that matches the pattern. */
+static bool reaches_endpoint(struct sequencer *q, struct query *w,
+                             int64_t event)
+{
+    struct receivers r = {q, w, false};
+
+    if (!w->endpoint)
+        return true;
+    if (w->only)
+        return delivery_exists(q->deliveries, event, w->only);
+    store_filter_endpoints(q->search, event, event + 1, on_receiver, &r);
+    return r.found;
+}
+
+/* `e` has at least what store_events_next() reads. It reaches the endpoint. */
 static void add_event(struct sequencer *q, const struct query *w,
                       const struct event_row *e, json_t *list)
 {
@@ -222,9 +287,6 @@ static void add_event(struct sequencer *q, const struct query *w,
     enum event_end end;
 
     if (!takes_event(w, e) || !tenant_has_event(q, w->tenant, e))
-        return;
-    if (w->endpoint &&
-        (!w->only || !delivery_exists(q->deliveries, e->n, w->only)))
         return;
     end = store_event_end(q->store, e->n);
     if (w->status && strcmp(w->status, event_status_name(e, end)) != 0)
@@ -247,30 +309,36 @@ static bool look_at_events(struct sequencer *q, struct query *w, int status,
         w->looked++;
         w->event = e.n;
         w->endpoint_id = 0;
-        add_event(q, w, &e, list);
+        if (takes_event(w, &e) && reaches_endpoint(q, w, e.n))
+            add_event(q, w, &e, list);
     }
     store_events_done(q->search);
     return leave_span(w, min, list);
 }
 
-/* All deliveries of an expired event are dead, so search the index of dead ones. */
-static bool look_at_expired(struct sequencer *q, struct query *w, int64_t min,
-                            json_t *list)
+/* Finds events by their deliveries. All deliveries of an expired event are dead, so search the index of dead
+ * ones. */
+static bool look_at_receivers(struct sequencer *q, struct query *w,
+                              bool expired, int64_t min, json_t *list)
 {
     struct found_row r;
     const struct event_row *e;
 
-    store_walk(q->search, true, min, w->event, w->endpoint_id);
+    store_walk(q->search, expired, min, w->event, w->endpoint_id);
     while (!enough(w, list) && store_walk_next(q->search, &r)) {
         w->looked++;
-        w->event = r.event; /* skips its other deliveries */
-        w->endpoint_id = 0;
-        if (store_walk_found(q->search, &r) &&
-            strcmp(r.reason, "expired") == 0 &&
+        w->event = r.event;
+        w->endpoint_id = r.endpoint_id;
+        if (w->endpoint && !(takes_endpoint(q, w, r.endpoint_id) &&
+                             is_of_tenant(q, w, r.endpoint_id)))
+            continue;
+        w->endpoint_id = 0; /* skips its other deliveries */
+        if ((!expired || (store_walk_found(q->search, &r) &&
+                          strcmp(r.reason, "expired") == 0)) &&
             (e = store_walk_event(q->search, &r)) != NULL)
             add_event(q, w, e, list);
         store_walk_done(q->search);
-        store_walk(q->search, true, min, w->event, w->endpoint_id);
+        store_walk(q->search, expired, min, w->event, w->endpoint_id);
     }
     store_walk_done(q->search);
     return leave_span(w, min, list);
@@ -281,7 +349,7 @@ static bool ask_endpoint(struct sequencer *q, struct query *w)
 {
     const struct endpoint *e;
 
-    if (!w->endpoint || strchr(w->endpoint, '*'))
+    if (!w->endpoint || is_pattern(w->endpoint))
         return true;
     e = endpoint_find(q, w->endpoint);
     if (e && !tenant_has_endpoint(q, w->tenant, e->id))
@@ -305,8 +373,9 @@ static void search_events(struct sequencer *q, struct query *w, int status,
         w->more = !look_at_events(q, w, status, w->min, list);
     else
         while (w->more && next_span(q, w, &min) &&
-               (expired ? look_at_expired(q, w, min, list)
-                        : look_at_events(q, w, ANY, min, list)))
+               (expired || (w->endpoint && !w->only)
+                    ? look_at_receivers(q, w, expired, min, list)
+                    : look_at_events(q, w, ANY, min, list)))
             ;
 }
 
@@ -339,7 +408,7 @@ bool events_of_provider_id(struct sequencer *q, const char *id, event_fn *fn,
 /* A search by such an id. */
 struct by_id {
     struct sequencer *q;
-    const struct query *w;
+    struct query *w;
     json_t *list;
 };
 
@@ -347,7 +416,8 @@ static void on_same_id(void *arg, const struct event_row *e)
 {
     struct by_id *b = arg;
 
-    if ((int64_t)json_array_size(b->list) < b->w->limit)
+    if ((int64_t)json_array_size(b->list) < b->w->limit &&
+        takes_event(b->w, e) && reaches_endpoint(b->q, b->w, e->n))
         add_event(b->q, b->w, e, b->list);
 }
 
@@ -386,19 +456,6 @@ static bool takes_status(const struct query *w, int status)
                 : strcmp(w->status, delivery_status_name(status)) == 0);
 }
 
-static bool takes_endpoint(struct sequencer *q, const struct query *w,
-                           int64_t id)
-{
-    const struct endpoint *e;
-
-    if (!w->endpoint)
-        return true;
-    if (w->only)
-        return id == w->only;
-    e = endpoint_by_id(q, id);
-    return e && glob_match(w->endpoint, e->name);
-}
-
 static void add_delivery(struct sequencer *q, struct found_row *r, json_t *list)
 {
     const struct endpoint *to = endpoint_by_id(q, r->endpoint_id);
@@ -420,19 +477,6 @@ static void add_delivery(struct sequencer *q, struct found_row *r, json_t *list)
             json_text_or_null(delivery_has_failed(r->status) ? r->reason : ""),
             "received_at", json_time(r->received_ms), "next_attempt_at",
             json_time(open ? r->next_ms : 0)));
-}
-
-static bool is_of_tenant(struct sequencer *q, struct query *w, int64_t endpoint)
-{
-    size_t i = (size_t)endpoint % KNOWN_ENDPOINTS;
-
-    if (!w->tenant)
-        return true;
-    if (w->known[i].endpoint != endpoint) {
-        w->known[i].endpoint = endpoint;
-        w->known[i].own = tenant_has_endpoint(q, w->tenant, endpoint);
-    }
-    return w->known[i].own;
 }
 
 /* What costs least is compared first: most rows do not match. */

@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, SLOW, main, wait_for
+from rig import RigTest, SLOW, main, sign_plane, wait_for
 
 TOKEN = "an-admin-token-of-the-file"
 BASE = "/api/v1"
@@ -270,6 +270,45 @@ class Lists(Api):
         one, = self.get(rig, "/events?limit=1&type=issue.*&since=1h&workspace=ws-1")["items"]
         self.assertEqual(one["id"], ids[-1])
         self.assertEqual(self.get(rig, "/events?until=2020-01-01")["items"], [])
+
+    def pages(self, rig, path):
+        """The ids of all pages."""
+        ids, cursor = [], ""
+        while cursor is not None:
+            page = self.get(rig, path + (f"&cursor={cursor}" if cursor else ""))
+            ids += [e["id"] for e in page["items"]]
+            cursor = page["next_cursor"]
+        return ids
+
+    def test_events_are_found_by_a_pattern_of_endpoints(self):
+        rig = self.api_rig()
+        rig.config["endpoints"][0]["workspaces"] = ["ws-1", "ws-2", "ws-3"]
+        rig.config["endpoints"] += [rig.endpoint("legal", workspaces=["ws-2"]),
+                                    *(rig.endpoint(f"many-{n}", workspaces=["ws-3"])
+                                      for n in range(150))]
+        rig.write_config()
+        rig.start()
+        one, two, three = (rig.accept(rig.plane_body(f"ws-{n}")) for n in (1, 2, 3))
+        body = rig.plane_body("ws-4")
+        _, again = (rig.accept(body, headers=headers)
+                         for headers in 2 * [sign_plane(body)])
+        for event in (one, two, three):
+            rig.wait_status(event)
+        rig.settle()
+        self.assertEqual(self.pages(rig, "/events?status=duplicate"), [again])
+        delivery = rig.trace(two)["delivery_id"]
+        for query, events in (("endpoint=cr*", [three, two, one]), ("endpoint=*", [three, two, one]),
+                              ("endpoint=le*l", [two]), ("endpoint=x*", []),
+                              ("endpoint=m*-0", [three]), ("endpoint=*&limit=1", [three, two, one]),
+                              ("endpoint=*&status=done", [three, two, one]),
+                              ("endpoint=*&status=expired", []),
+                              ("endpoint=*&status=duplicate", []),
+                              ("endpoint=*&workspace=ws-1", [one]),
+                              (f"endpoint=le*&id={delivery}", [two]),
+                              (f"endpoint=m*&id={delivery}", [])):
+            self.assertEqual(self.pages(rig, "/events?" + query), events, query)
+        found, _ = rig.cli("events", "--endpoint", "le*")
+        self.assertEqual([e["id"] for e in found], [two])
 
 
 class Replies(Api):

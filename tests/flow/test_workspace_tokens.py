@@ -242,6 +242,9 @@ class Attacks(Tenants):
                 if query.startswith("tenant"):
                     self.assertEqual(status, 400, (path, query))
             self.assertTrue(bravo.call("GET", path)[2]["items"], path)
+        for pattern, any_is_found in (("ep_*", True), ("cr*", False), (alpha.hook + "*", False)):
+            found = bravo.call("GET", f"/events?endpoint={pattern}")[2]["items"]
+            self.assertEqual(bool(found), any_is_found, pattern)
         for name in ("wsalpha", "*", "ws*", "grapnel", "default", "wsbravo%00", "wsbravo%2F",
                      "WSBRAVO", "wsbravo%20"):
             self.assertIn(bravo.call("GET", f"/workspaces/{name}")[0], (404,), name)
