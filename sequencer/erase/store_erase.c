@@ -24,9 +24,18 @@ struct store_erase {
 
 #define AT(field) offsetof(struct store_erase, field)
 
+/* A workspace has a row of its own only once an event of it has a number. */
+#define NAMES                                                             \
+    "(SELECT name FROM workspaces "                                       \
+    "UNION ALL SELECT workspace FROM streams WHERE held > 0 "             \
+    "UNION ALL SELECT workspace FROM deleted_endpoints "                  \
+    "UNION ALL SELECT workspace FROM tokens WHERE workspace <> '' "       \
+    "UNION ALL SELECT value FROM managed_endpoints, json_each(settings, " \
+    "'$.workspaces'))"
+
 static const struct db_statement statements[] = {
-    {AT(knows), "SELECT 1 FROM workspaces WHERE name = ?"},
-    {AT(names), "SELECT name FROM workspaces ORDER BY name"},
+    {AT(knows), "SELECT 1 FROM " NAMES " WHERE name = ? LIMIT 1"},
+    {AT(names), "SELECT DISTINCT name FROM " NAMES},
     {AT(events), "SELECT n, id, workspace IN (?3, ?4) FROM events WHERE n > ?1 "
                  "ORDER BY n LIMIT ?2"},
     {AT(count), "SELECT count(*) FROM deliveries WHERE event = ?"},

@@ -10,6 +10,7 @@ struct store_erase;
 struct store_erase *store_erase_open(struct db *db);
 void store_erase_close(struct store_erase *s);
 
+/* Whether it has events, endpoints or tokens. */
 bool store_erase_knows(struct store_erase *s, const char *workspace);
 /* Each workspace, until `fn` returns false. */
 typedef bool erase_name_fn(void *arg, const char *workspace);

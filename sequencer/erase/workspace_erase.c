@@ -705,10 +705,10 @@ json_t *workspace_erase_ask(void *self, json_t *args, char why[200])
     }
     if (!store_erase_knows(q->erasing->store, name) &&
         !workspace_erased(q, (struct bytes){name, strlen(name)})) {
+        /* The audit keeps the text, so it names no workspace. */
         control_fail(why, CONTROL_NOT_FOUND,
-                     "no workspace is named %.100s: `grapnel workspaces` "
-                     "lists them",
-                     name);
+                     "no event, endpoint or token has this workspace: correct "
+                     "its name");
         return NULL;
     }
     if (erasures_hash(q->d.erasures, name, hash, why) != GR_OK)

@@ -8,6 +8,7 @@ import json
 import pathlib
 import shutil
 import sys
+import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from erasure import Erasure
@@ -21,12 +22,12 @@ PRODUCER = "a-token-of-the-ledger-1"
 
 
 class Erase(Erasure, RigTest):
-    def call(self, rig, method, path, body=None):
+    def call(self, rig, method, path, body=None, token=TOKEN):
         """(status, document) of one request to the API."""
         c = http.client.HTTPConnection("127.0.0.1", rig.console_port, timeout=30)
         with contextlib.closing(c):
             c.request(method, "/api/v1" + path, None if body is None else json.dumps(body),
-                      {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"})
+                      {"Authorization": f"Bearer {token}", "Content-Type": "application/json"})
             response = c.getresponse()
             return response.status, json.loads(response.read())
 
@@ -92,9 +93,10 @@ class Erase(Erasure, RigTest):
         self.assertEqual(status, expect, reply)
         return reply.get("id")
 
-    def erase(self, rig):
-        status, job = self.call(rig, "DELETE", "/workspaces/mk-w%C3%B6rkspace%2F7")
-        self.assertEqual(status, 200, job)
+    def erase(self, rig, workspace=NAME, expect=200):
+        status, job = self.call(rig, "DELETE",
+                                "/workspaces/" + urllib.parse.quote(workspace, safe=""))
+        self.assertEqual(status, expect, job)
         return job
 
     PHASES = ["away", None, "refuse", "handed", "drop", "events", "sent", "rest", "own", "scrub",
@@ -116,6 +118,20 @@ class Erase(Erasure, RigTest):
         rows = rig.rows("deliverer-1", "SELECT DISTINCT event_id FROM attempts WHERE "
                         "length(response) > 0")
         return {row["event_id"] for row in rows} & set(self.events[NAME])
+
+
+    def restore(self, rig, copy):
+        rig.stop()
+        for file in copy.glob("*.db"):
+            for old in rig.state_dir.glob(file.name + "*"):
+                old.unlink()
+            shutil.copy(file, rig.state_dir / file.name)
+        self.assertTrue(self.found(rig))
+        rig.start()
+
+    def erased_again(self, rig):
+        self.ended(rig, wait_for(lambda: [j for j in rig.ask("sequencer", "jobs")["jobs"]
+                                          if j["who"] == "grapnel"])[0])
 
 
 class Everything(Erase):
@@ -203,21 +219,37 @@ class Everything(Erase):
         copy = rig.folder / "copy"
         self.assertEqual(rig.cli("backup", str(copy))[1], 0)
         self.ended(rig, self.erase(rig))
-        rig.stop()
-        for file in copy.glob("*.db"):
-            for old in rig.state_dir.glob(file.name + "*"):
-                old.unlink()
-            shutil.copy(file, rig.state_dir / file.name)
-        self.assertTrue(self.found(rig))
-        rig.start()
+        self.restore(rig, copy)
         self.post(rig, NAME, expect=410)
-        again = wait_for(lambda: [j for j in rig.ask("sequencer", "jobs")["jobs"]
-                                  if j["who"] == "grapnel"])[0]
-        self.ended(rig, again)
+        self.erased_again(rig)
         self.assertEqual(self.found(rig), [])
         self.assertEqual(self.left(rig), set())
         wait_for(lambda: not (rig.state_dir / "erase-again").exists())
 
+    def test_a_workspace_without_events_is_erased(self):
+        """Its endpoints and tokens make it known, also in a restored copy."""
+        rig = self.rig({"console": {"tokens": [TOKEN]},
+                        "secrets_key": base64.b64encode(bytes(32)).decode()}, console=True)
+        rig.start()
+        alone, shared, deleted, token = (f"{NAME} {n}" for n in range(4))
+        self.assertEqual(self.erase(rig, alone, expect=404)["error"]["code"], "not_found")
+        names = [self.call(rig, "POST", "/endpoints", {
+            "url": rig.receiver.url("/made"), "allow_private": True, "workspaces": w})[1]["name"]
+            for w in ([alone], ["other", shared], [deleted])]
+        self.assertEqual(rig.cli("endpoints", "delete", names[2])[1], 0)
+        _, made = self.call(rig, "POST", "/tokens", {"name": "made", "role": "workspace",
+                                                     "workspace": token})
+        copy = rig.folder / "copy"
+        self.assertEqual(rig.cli("backup", str(copy))[1], 0)
+        for workspace in (alone, shared, deleted, token):
+            self.ended(rig, self.erase(rig, workspace))
+        self.assertEqual(self.found(rig), [])
+        self.restore(rig, copy)
+        self.erased_again(rig)
+        self.assertEqual(self.found(rig), [])
+        states = [rig.ask("sequencer", "endpoint", name=name)["state"] for name in names]
+        self.assertEqual(states, ["removed", "active", "removed"])
+        self.assertEqual(self.call(rig, "GET", "/events", token=made["token"])[0], 401)
 
     def test_events_of_one_request_are_erased_each(self):
         """The others of the request stay, and are sent again as before."""
