@@ -333,6 +333,7 @@ struct retrying {
     struct dlqd *d;
     const char *to, *who;
     json_t *done, *refused;
+    bool unknown; /* an event has no dead letter */
 };
 
 static void retry_one(struct retrying *r, const char *id)
@@ -356,8 +357,10 @@ static void retry_event(struct retrying *r, const char *event_id)
     struct dead_letter l = {0};
     size_t i;
 
+    r->unknown = true;
     store_event(&r->d->store, event_id);
     while (store_event_next(&r->d->store, &l)) {
+        r->unknown = false;
         if (l.state == DEAD_LETTER_DEAD &&
             json_array_size(ids) < EVENT_DEAD_LETTERS_MAX)
             json_array_append_new(ids, json_string(l.id));
@@ -372,41 +375,71 @@ static void retry_event(struct retrying *r, const char *event_id)
     json_decref(ids);
 }
 
+static json_t *retry_reply(struct retrying *r)
+{
+    return json_pack("{s:o, s:o}", "requeued", r->done, "refused", r->refused);
+}
+
+static bool is_event(const char *id)
+{
+    return strncmp(id, "evt_", 4) == 0;
+}
+
 static void retry_each(struct retrying *r, const char *id)
 {
-    if (strncmp(id, "evt_", 4) == 0)
+    if (is_event(id))
         retry_event(r, id);
     else
         retry_one(r, id);
 }
 
-json_t *list_ask_retry(void *self, json_t *args, char why[200])
+/* With one `id`, it is an error if nothing changes. */
+static json_t *retry_alone(struct retrying *r, const char *id, char why[200])
 {
-    json_t *ids = json_object_get(args, "ids"), *each;
-    const char *id = arg_text(args, "id");
-    struct retrying r = {
-        .d = self, .to = arg_text(args, "to"), .who = arg_text(args, "who")};
+    const json_t *first;
+
+    retry_each(r, id);
+    if (json_array_size(r->done))
+        return retry_reply(r);
+    first = json_array_get(r->refused, 0);
+    control_fail(why, r->unknown ? CONTROL_NOT_FOUND : CONTROL_REFUSED, "%s",
+                 json_string_value(json_object_get(first, "why")));
+    json_decref(retry_reply(r));
+    return NULL;
+}
+
+static json_t *retry_all(struct retrying *r, const json_t *ids)
+{
+    json_t *id;
     size_t i;
 
-    if (!ids == !id) {
+    json_array_foreach(ids, i, id) retry_each(r, json_string_value(id));
+    return retry_reply(r);
+}
+
+json_t *list_ask_retry(void *self, json_t *args, char why[200])
+{
+    json_t *ids = json_object_get(args, "ids"), *reply = NULL;
+    const char *id = arg_text(args, "id"), *tenant = arg_text(args, "tenant");
+    struct retrying r = {
+        .d = self, .to = arg_text(args, "to"), .who = arg_text(args, "who")};
+    struct dead_letter l = {0};
+
+    if (!ids == !id || (ids && tenant)) {
         control_fail(why, CONTROL_INVALID, "write either args.ids or args.id");
         return NULL;
     }
-    if (arg_text(args, "tenant")) {
-        struct dead_letter l;
-
-        if (!id || !find_dead_letter(r.d, args, &l, why))
-            return NULL;
-        dead_letter_fini(&l);
-    }
-    if (!list_to_good(r.d, r.to, why))
+    if (id && (!is_event(id) || tenant) &&
+        !find_dead_letter(r.d, args, &l, why))
         return NULL;
-    r.done = json_array();
-    r.refused = json_array();
-    json_array_foreach(ids, i, each) retry_each(&r, json_string_value(each));
-    if (id)
-        retry_each(&r, id);
-    return json_pack("{s:o, s:o}", "requeued", r.done, "refused", r.refused);
+    if (list_to_good(r.d, r.to, why)) {
+        r.done = json_array();
+        r.refused = json_array();
+        reply = ids ? retry_all(&r, ids)
+                    : retry_alone(&r, l.id ? l.id : id, why);
+    }
+    dead_letter_fini(&l);
+    return reply;
 }
 
 /* ---- dlq_resolve, dlq_discard ---- */

@@ -33,8 +33,7 @@ export function show(place, context) {
   const main = h("div");
 
   const decide = (what, text, action, fields, said, danger) => ask({ title: text[0], text: text[1], action, fields, danger, act: async (v) => {
-    const reply = await act("POST", `${path}/${what}`, Object.fromEntries(Object.entries(v).filter(([, x]) => x)));
-    if (reply.refused?.length) throw new Error(reply.refused[0].why);
+    await act("POST", `${path}/${what}`, Object.fromEntries(Object.entries(v).filter(([, x]) => x)));
     toast(said);
     read();
   } });

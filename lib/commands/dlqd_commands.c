@@ -168,7 +168,8 @@ const struct command_spec command_dlq_retry = {
     .process = "dlqd",
     .help = "Requeues dead letters: they are delivered again, with a new retry "
             "budget. Only one that is `dead` can be requeued; its state then "
-            "shows the result.",
+            "shows the result. With `id`, it is an error if none is "
+            "requeued.",
     .args = dlq_retry_args,
     .reply = OBJECT("reply", dlq_retry_reply, ""),
     .role = ROLE_OPERATOR,

@@ -539,6 +539,35 @@ class Answers(Api):
             rig.ask("dlqd", "dlq_retry_all", to="nobody")
         self.assertEqual(rig.ask("dlqd", "dlq")["dead_letters"], [before])
 
+    def test_a_retry_that_changes_nothing_is_an_error(self):
+        """Also in the audit, and when the same request comes again."""
+        rig = self.api_rig()
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}]})
+        rig.start()
+        event = rig.accept()
+        rig.settle()
+        letter, = (d["id"] for d in rig.ask("dlqd", "dlq")["dead_letters"])
+        absent = "0" * 26
+        rig.ask("dlqd", "dlq_resolve", id=letter, note="by hand")
+        for key, id_, status, code, text in (
+                ("a", letter, 409, "refused", "nothing to retry"),
+                ("b", event, 409, "refused", "no dead letter of this event waits"),
+                ("c", f"dlq_{absent}-crm", 404, "not_found", "there is no dead letter"),
+                ("d", f"evt_{absent}", 404, "not_found", "no dead letter of this event")):
+            with self.subTest(id_):
+                reply, again = (self.call(rig, "POST", f"/dead-letters/{id_}/retry", {},
+                                          Idempotency_Key=key) for _ in range(2))
+                self.assertEqual(self.error(reply)[:2], (status, code))
+                self.assertIn(text, reply[2]["error"]["message"])
+                self.assertEqual(self.error(again), self.error(reply))
+                row, = (r for r in rig.ask("dlqd", "audit")["audit"]
+                        if r["command"] == "dlq_retry" and r["args"]["id"] == id_)
+                self.assertEqual(row["outcome"], reply[2]["error"]["message"])
+        # A list of ids still says which were refused.
+        reply, code = rig.cli("dlq", "retry", letter, f"evt_{absent}")
+        self.assertEqual((code, reply["requeued"], [r["id"] for r in reply["refused"]]),
+                         (1, [], [letter, f"evt_{absent}"]))
+
     def test_cookies_of_an_endpoint_are_never_shown(self):
         rig = self.api_rig()
         rig.receiver.rules({"path": "/crm", "responses": [
