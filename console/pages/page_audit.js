@@ -3,7 +3,7 @@ import { get } from "./api.js";
 import { open } from "./dialog.js";
 import { h, replace } from "./dom.js";
 import { filters, sinceOptions } from "./form.js";
-import { badge, curl, empty, load } from "./states.js";
+import { badge, curl, empty, load, tag } from "./states.js";
 import { list } from "./table.js";
 import { count, words } from "./text.js";
 import { time } from "./time.js";
@@ -28,7 +28,7 @@ export function show(place, context) {
       { head: "Time", cell: (a) => time(a.at) },
       { head: "By", cell: (a) => h("span", { class: "clip", title: a.actor }, a.actor) },
       { head: "Command", cell: (a) => words(a.command) },
-      { head: "Outcome", cell: (a) => h("span", { class: "clip", title: a.outcome }, badge(a.outcome, /^done/.test(a.outcome) ? "good" : /^(started|cancelled)/.test(a.outcome) ? "" : "bad")) },
+      { head: "Outcome", cell: (a) => h("span", { class: "clip", title: a.outcome }, tag(a.outcome, /^done/.test(a.outcome) ? "good" : /^(started|cancelled)/.test(a.outcome) ? "" : "bad")) },
       { head: "What", wide: true, cell: (a) => h("span", { class: "clip broad mono", title: JSON.stringify(a.args) }, JSON.stringify(a.args)) },
       { head: "Process", wide: true, cell: (a) => a.process },
     ],

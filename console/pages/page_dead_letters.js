@@ -55,7 +55,7 @@ export function show(place, context) {
   function group(name, key, numbers) {
     const all = Object.entries(numbers).sort((a, b) => b[1] - a[1]);
     return h("section", { class: "card" }, h("h2", null, name), h("ul", { class: "troubles" }, all.slice(0, 6).map(([value, n]) => h("li", null,
-      value ? h("button", { class: "plain anywhere", onclick: () => form.set({ ...form.read(), [key]: value, state: "" }) }, words(value)) : h("span", { class: "soft" }, "refused before routing"),
+      value ? h("button", { class: "plain anywhere", onclick: () => form.set({ ...form.read(), [key]: value, state: "" }) }, key === "reason" ? words(value) : value) : h("span", { class: "soft" }, "refused before routing"),
       h("span", { class: "grow" }), h("span", { class: "number" }, count(n)))),
     all.length > 6 && h("li", { class: "soft" }, `and ${plural(all.length - 6, "more", "more")}`)));
   }

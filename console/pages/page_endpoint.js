@@ -78,7 +78,7 @@ export function show(place, context) {
     return h("div", { class: "stack" },
       h("div", { class: "head" }, h("div", { class: "grow" }, h("p", { class: "crumb" }, h("a", { href: "/endpoints" }, t`Endpoints`)), h("h1", null, shown(e))),
         stateBadge(e), acts(e), curl(path)),
-      e.reason && h("p", { class: "note warn" }, t`${words(e.state)} since ${time(e.since)}: ${words(e.reason)}`),
+      e.reason && h("p", { class: "note warn" }, t`${words(e.state)} since ${time(e.since)}: ${e.reason}`),
       stateOf(e) === "failing" && h("p", { class: "note bad" }, t`All of its attempts have failed for ${since(e.failing_since)}.`),
       e.halted.length > 0 && h("section", { class: "card" }, h("h2", null, t`${plural(e.halted_lanes, t`lane`, t`lanes`)} wait for a decision`), h("ul", { class: "troubles" }, e.halted.slice(0, 10).map((l) =>
         h("li", null, h("span", { class: "grow" }, t`${l.workspace ?? t`all workspaces`}, since ${time(l.since)}`), h("a", { href: at("dead-letters", l.dead_letter_id) }, t`the dead letter`))))),

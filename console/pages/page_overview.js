@@ -5,7 +5,7 @@ import { h, replace } from "./dom.js";
 import { released } from "./pointer.js";
 import { href, setQuery } from "./router.js";
 import { badge, curl, empty, failed, skeleton } from "./states.js";
-import { count, plural, rate, words } from "./text.js";
+import { count, plural, rate } from "./text.js";
 import { duration, since } from "./time.js";
 
 export const title = () => "Overview";
@@ -27,7 +27,7 @@ function troubles(alerts, endpoints, series) {
       more: `for ${since(a.since)}`, href: endpoints.items.some((e) => e.name === a.subject) ? at("endpoints", a.subject) : /dead|dlq/.test(a.name) ? "/dead-letters" : "/alerts" });
   for (const e of endpoints.items) {
     const name = e.description || e.name;
-    const what = TROUBLES[e.state] ? `Endpoint ${name} ${TROUBLES[e.state]}${e.state !== "held" && e.reason ? `: ${words(e.reason)}` : ""}`
+    const what = TROUBLES[e.state] ? `Endpoint ${name} ${TROUBLES[e.state]}${e.state !== "held" && e.reason ? `: ${e.reason}` : ""}`
       : e.failing_since ? `Endpoint ${name} has failed for ${since(e.failing_since)}`
         : e.halted_lanes ? `${plural(e.halted_lanes, "lane")} of endpoint ${name} wait for a decision about a dead letter` : null;
     if (what) out.push({ look: e.state === "paused" ? "warn" : "bad", word: e.state === "active" ? "failing" : e.state, what,

@@ -3,7 +3,7 @@ import { at, get } from "./api.js";
 import { h, replace } from "./dom.js";
 import { badge, copy, curl, failed, load } from "./states.js";
 import { keepFocus, table } from "./table.js";
-import { bytes, count, rate, words } from "./text.js";
+import { bytes, count, rate } from "./text.js";
 import { duration, since, time } from "./time.js";
 
 export const title = ({ process }) => `Process ${process}`;
@@ -57,7 +57,7 @@ export function show(place, context) {
       s.in_flight !== undefined && ["Attempts in progress", count(s.in_flight)],
       s.scheduled_retries !== undefined && ["Scheduled retries", count(s.scheduled_retries)]])),
     s.troubles?.length > 0 && h("section", { class: "card" }, h("h2", null, "Endpoints in trouble"), h("ul", { class: "troubles" }, s.troubles.map((t) => h("li", null, badge(t.state, t.state === "paused" ? "warn" : "bad"),
-      h("span", { class: "grow" }, h("a", { href: at("endpoints", t.endpoint) }, t.endpoint), t.reason && `: ${words(t.reason)}`), t.since && h("span", { class: "soft small" }, `for ${since(t.since)}`))))),
+      h("span", { class: "grow" }, h("a", { href: at("endpoints", t.endpoint) }, t.endpoint), t.reason && `: ${t.reason}`), t.since && h("span", { class: "soft small" }, `for ${since(t.since)}`))))),
     links(s), grants(s), metrics(s));
 
   const read = () => get(path, null, context.signal);

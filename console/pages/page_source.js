@@ -5,7 +5,7 @@ import { ask } from "./dialog.js";
 import { h, prose, replace } from "./dom.js";
 import { released } from "./pointer.js";
 import { go } from "./router.js";
-import { badge, copy, curl, empty, load, toast } from "./states.js";
+import { badge, copy, curl, empty, load, tag, toast } from "./states.js";
 import { table } from "./table.js";
 import { bytes, count, plural, rate, words } from "./text.js";
 import { duration, time } from "./time.js";
@@ -120,7 +120,7 @@ export function show(place, context) {
     } });
 
   function render({ s, refused, newest, series, away }) {
-    replace(head, h("div", { class: "grow" }, h("p", { class: "crumb" }, h("a", { href: "/sources" }, "Sources")), h("h1", null, name)), badge(s.provider ?? "producer"),
+    replace(head, h("div", { class: "grow" }, h("p", { class: "crumb" }, h("a", { href: "/sources" }, "Sources")), h("h1", null, name)), tag(s.provider ?? "producer"),
       may("test") && !s.no_test && h("button", { onclick: () => send(s) }, "Send a test event…"), curl(path));
     const data = series && { label: "events and refused requests per second", from: Date.parse(series.from), step: series.step * 1000, show: rate,
       lines: [{ label: "accepted", values: series.series[0].values }, { label: "refused", values: series.series[1].values }] };

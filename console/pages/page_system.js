@@ -1,7 +1,7 @@
 // page_system: the processes, their databases and disks, the relays of outboxes, and what is wrong with any of them.
 import { at, get } from "./api.js";
 import { h, replace } from "./dom.js";
-import { badge, curl, load } from "./states.js";
+import { badge, curl, load, tag } from "./states.js";
 import { keepFocus, table } from "./table.js";
 import { bytes, count, plural, rate } from "./text.js";
 import { duration, since, time } from "./time.js";
@@ -16,7 +16,7 @@ function wrong(all, relays) {
     ...relays.filter((r) => !r.connected && all.find((p) => p.process === r.process)?.up)
       .map((r) => ({ look: "bad", who: r.process, text: `relay ${r.relay}: ${r.error || "its database was not reached yet"}` }))];
   return h("section", { class: "card", "aria-label": "What is wrong now" }, h("h2", null, "What is wrong now"), list.length
-    ? h("ul", { class: "troubles" }, list.map((t) => h("li", null, t.href ? h("a", { href: t.href, class: `badge ${t.look}` }, t.who) : badge(t.who, t.look), h("span", { class: "grow" }, t.text))))
+    ? h("ul", { class: "troubles" }, list.map((t) => h("li", null, t.href ? h("a", { href: t.href, class: `badge ${t.look}` }, t.who) : tag(t.who, t.look), h("span", { class: "grow" }, t.text))))
     : h("p", null, badge("nothing", "good"), ` ${plural(all.length, "process runs", "processes run")}.`));
 }
 

@@ -95,4 +95,8 @@ const LOOK = {
 
 export const lookOf = (text) => Object.keys(LOOK).find((k) => LOOK[k].includes(text)) || "";
 
-export const badge = (text, look = lookOf(text)) => h("span", { class: `badge ${look}` }, word(text ?? "–"));
+// With a name or a message, which stays as it is.
+export const tag = (text, look = "") => h("span", { class: `badge ${look}` }, text);
+
+// With a word of the API.
+export const badge = (text, look = lookOf(text)) => tag(word(text ?? "–"), look);

@@ -592,6 +592,33 @@ class InABrowser(PagesTest):
         other.open(self.base + "/tokens")
         other.sees("This page needs another role")
 
+    def test_names_and_messages_stay_as_they_are(self):
+        """Also those with an underscore, which is a space in the API's words."""
+        rig = self.pipeline()
+        made = self.call("POST", "/api/v1/endpoints", {
+            "url": rig.receiver.url("/legal"), "allow_private": True, "types": ["contract.*"]},
+            Authorization=f"Bearer {TOKEN}")[2]["name"]
+        self.send(rig, "contract.signed")
+        self.dead(rig, 2)
+        tab = self.signed_in("/dead-letters")
+        tab.sees("By endpoint")
+        tab.click(".troubles button", made)
+        tab.wait(f"new URLSearchParams(location.search).get('endpoint') === '{made}'")
+        operator, _ = rig.cli("tokens", "create", "ops_eu", "--role", "operator")
+        pause = lambda name: self.call("POST", f"/api/v1/endpoints/{name}/pause", {},
+                                       Authorization=f"Bearer {operator['token']}")
+        self.assertEqual((pause("no_such_hook")[0], pause(made)[0]), (404, 200))
+        for path, message in (("/audit", "no_such_hook"), ("/", "by token ops_eu"),
+                              (f"/endpoints/{made}", "by token ops_eu"),
+                              ("/system/sequencer", "by token ops_eu")):
+            with self.subTest(path):
+                tab.open(self.base + path)
+                tab.sees(message)
+        tab.open(self.base + "/audit")
+        outcome = next(r["outcome"] for r in rig.ask("sequencer", "audit")["audit"]
+                       if "no_such_hook" in r["outcome"])
+        tab.wait(f"[...document.querySelectorAll('.badge')].some((b) => b.textContent === {json.dumps(outcome)})")
+
     def test_only_by_keyboard_and_with_names_for_a_screen_reader(self):
         rig = self.pipeline()
         events = [self.send(rig, f"issue.n{n}") for n in range(3)]
