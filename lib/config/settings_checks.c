@@ -251,6 +251,7 @@ void settings_drop_hidden(const struct conf_section *section, void *items,
 
 enum {
     LANE_BLOCKED_MS = HOUR_MS, /* a larger value gets a warning */
+    TOKEN_MIN_BYTES = 16,      /* a shorter token gets one */
 };
 
 /* ---- private addresses ---- */
@@ -318,6 +319,19 @@ static void check_address(struct conf *c, const char *url,
             "list of networks such as [127.0.0.0/8]",
             host);
     free(host);
+}
+
+/* ---- tokens that can be guessed ---- */
+
+/* Only a warning: an error would stop a pipeline that has worked so far. */
+static void check_tokens(struct conf *c, const struct string_list *tokens)
+{
+    for (size_t i = 0; i < tokens->count; i++)
+        if (strlen(tokens->items[i]) < TOKEN_MIN_BYTES)
+            conf_warn_at(c, tokens->items[i],
+                         "is shorter than %d characters, so it can be guessed: "
+                         "make a token with `openssl rand -hex 32`",
+                         TOKEN_MIN_BYTES);
 }
 
 /* ---- ordered lanes ---- */
@@ -665,6 +679,9 @@ void settings_warn(struct conf *c, const struct settings *s)
     for (size_t i = 0; i < s->notifier_count; i++)
         check_address(c, s->notifiers[i].webhook,
                       &s->notifiers[i].allow_private);
+    check_tokens(c, &s->console.tokens);
+    for (size_t i = 0; i < s->producer_count; i++)
+        check_tokens(c, &s->producers[i].tokens);
     for (size_t i = 0; i < s->endpoint_count; i++)
         check_lane(c, s, &s->endpoints[i]);
     for (size_t i = 0; i < s->endpoint_count; i++)

@@ -182,22 +182,62 @@ static char *secret_file(const struct conf_value *v, const struct conf_key *k,
     return text;
 }
 
+/* Whether the text is the path of a file, as `file:` would find it. A header's value may be any
+ * word, so there it is one only with a slash. */
+static bool is_path_of_file(const struct conf_value *v,
+                            const struct conf_key *k, const char *text)
+{
+    char *path = absolute(v, text);
+    struct stat st;
+    bool found = (!(k->flags & CONF_EMPTY_OK) || strchr(text, '/')) &&
+                 stat(path, &st) == 0 && S_ISREG(st.st_mode);
+
+    free(path);
+    return found;
+}
+
+static bool begins_like_path(const char *text)
+{
+    return *text == '/' || strncmp(text, "./", 2) == 0 ||
+           strncmp(text, "../", 3) == 0 || strncmp(text, "~/", 2) == 0;
+}
+
+/* The value itself. Where a file could be named, a forgotten `file:` would make the path the
+ * secret, which others can guess. The error does not show the text: it may be the secret. */
+static char *literal_item(const struct conf_value *v, const struct conf_key *k)
+{
+    bool may_be_file = k->flags & CONF_SECRET && !conf_is_json(v);
+    char *text = conf_string(v);
+
+    if (!text)
+        return NULL;
+    if (may_be_file && is_path_of_file(v, k, text))
+        conf_error(v, "is the path of a file: write `file:PATH`, or the path "
+                      "itself would be the value. If this text really is the "
+                      "value, put it into a file and name that file");
+    else if (text_is_good(v, k, text)) {
+        conf_remember(v, text);
+        if (may_be_file && !(k->flags & CONF_EMPTY_OK) &&
+            begins_like_path(text))
+            conf_warn_at(v->conf, text,
+                         "looks like the path of a file, but there is no such "
+                         "file: write `file:PATH` if a file is meant. If this "
+                         "text really is the secret, put it into a file and "
+                         "name that file");
+        return text;
+    }
+    free(text);
+    return NULL;
+}
+
 static char *read_item(const struct conf_value *v, const struct conf_key *k)
 {
     char *name, *text;
 
     /* "file:" has its meaning only if it is written, not if a variable contains it. */
     if (!(k->flags & CONF_SECRET) || v->node->type != YAML_SCALAR_NODE ||
-        strncmp((const char *)v->node->data.scalar.value, "file:", 5) != 0) {
-        text = conf_string(v);
-        if (text && !text_is_good(v, k, text)) {
-            free(text);
-            return NULL;
-        }
-        if (text)
-            conf_remember(v, text);
-        return text;
-    }
+        strncmp((const char *)v->node->data.scalar.value, "file:", 5) != 0)
+        return literal_item(v, k);
     if (conf_is_json(v)) {
         conf_error(v, "must be the value itself: a secret of a file "
                       "(file:path) is possible only in grapnel.yaml");

@@ -324,8 +324,8 @@ class Errors(RigTest):
         """An endpoint that is subscribed to a producer gets its events, and check
         does not warn of it."""
         rig = self.rig()
-        rig.config["producers"] = [{"name": "billing", "tokens": ["t1"]},
-                                   {"name": "unheard", "tokens": ["t2"]}]
+        rig.config["producers"] = [{"name": "billing", "tokens": ["t0ken-of-billing"]},
+                                   {"name": "unheard", "tokens": ["t0ken-of-unheard"]}]
         rig.config["endpoints"] = [
             rig.endpoint("books", sources=["billing"], types=["invoice.*"]),
             rig.endpoint("crm", sources=["plane"])]
@@ -365,9 +365,9 @@ class Errors(RigTest):
         warns on both sides."""
         rig = self.rig()
         rig.config["producers"] = [
-            {"name": "billing", "tokens": ["t1"],
+            {"name": "billing", "tokens": ["t0ken-of-billing"],
              "types": ["invoice.*", "refund.*"], "workspaces": ["eu-*"]},
-            {"name": "unheard", "tokens": ["t2"], "types": ["x.*"]}]
+            {"name": "unheard", "tokens": ["t0ken-of-unheard"], "types": ["x.*"]}]
         rig.config["endpoints"] = [
             rig.endpoint("books", sources=["billing"],
                          types=["invoice.paid", "invoce.void"]),
@@ -395,7 +395,7 @@ class Errors(RigTest):
                       "subscribed to\n", done.stdout)
         with self.subTest("what meets is not warned of"):
             rig.config["producers"] = [
-                {"name": "billing", "tokens": ["t1"], "types": ["*.paid"],
+                {"name": "billing", "tokens": ["t0ken-of-billing"], "types": ["*.paid"],
                  "workspaces": ["*-1"]}]
             rig.config["endpoints"] = [
                 rig.endpoint("books", types=["invoice.*"], workspaces=["eu-*"],

@@ -360,6 +360,11 @@ static void secrets_are_read_from_files_and_never_printed(void **state)
     write_file("key", "a\0b", 3);
     expect_error(good, "contains a zero byte");
     assert_null(strstr(errors_of("thing: {name: x, keys: [12345]}"), "12345"));
+    write_file("key", "s3cret", 6);
+    expect_error("thing: {name: x, keys: key}", "keys: is the path of a file");
+    expect_error("thing: {name: x, keys: [./key]}", "write `file:PATH`");
+    assert_string_equal(errors_of("thing: {name: key}"), "");
+    assert_string_equal(errors_of("thing: {name: x, keys: ./none}"), "");
 }
 
 static void cyclic_aliases_are_handled(void **state)

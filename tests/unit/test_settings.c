@@ -463,6 +463,49 @@ static void a_private_address_without_allow_private_is_a_warning(void **state)
                    "order.backfill: warning: 127.0.0.1 is a private");
 }
 
+static void a_path_without_file_is_not_taken_for_a_secret(void **state)
+{
+    static const char *const lines[] = {
+        "sources: [{name: s, provider: github, secrets: [%s]}]",
+        "producers: [{name: shop, tokens: [%s]}]",
+        "console: {tokens: [%s]}",
+        "secrets_key: %s",
+        "endpoints: [{name: a, url: 'http://a', signing_secrets: [%s]}]",
+        "endpoints: [{name: a, url: 'http://a', headers: {X-Token: %s}}]",
+    };
+    char *path = gr_printf("%s/ledger.key", folder);
+    const char *const paths[] = {path, "./ledger.key", "conf.d/../ledger.key"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(lines); i++)
+        for (size_t k = 0; k < COUNT_OF(paths); k++) {
+            const char *at = strstr(lines[i], "%s");
+            char *text = gr_printf("%.*s%s%s", (int)(at - lines[i]), lines[i],
+                                   paths[k], at + 2);
+
+            expect_error(text, "is the path of a file: write `file:PATH`");
+            free(text);
+        }
+    free(path);
+    expect_good("endpoints: [{name: a, url: 'http://a', "
+                "headers: {X-Word: ledger.key}}]");
+    expect_warning("sources: [{name: s, provider: github, "
+                   "secrets: [/etc/grapnel/none]}]",
+                   "secrets[0]: warning: looks like the path of a file");
+    expect_warning("sources: [{name: s, provider: github, secrets: [x/y]}]",
+                   NULL);
+}
+
+static void a_short_token_is_a_warning(void **state)
+{
+    (void)state;
+    expect_warning("producers: [{name: shop, tokens: [abcdefghijklmno]}]",
+                   "tokens[0]: warning: is shorter than 16 characters");
+    expect_warning("console: {tokens: [abc]}",
+                   "console.tokens[0]: warning: is shorter than 16");
+    expect_warning("console: {tokens: [abcdefghijklmnop]}", NULL);
+}
+
 static void a_timeout_that_the_policy_replaces_is_a_warning(void **state)
 {
     (void)state;
@@ -1228,6 +1271,8 @@ int main(void)
         cmocka_unit_test(errors_of_the_read_part_are_reported),
         cmocka_unit_test(policies_are_read_without_the_rest),
         cmocka_unit_test(a_private_address_without_allow_private_is_a_warning),
+        cmocka_unit_test(a_path_without_file_is_not_taken_for_a_secret),
+        cmocka_unit_test(a_short_token_is_a_warning),
         cmocka_unit_test(a_timeout_that_the_policy_replaces_is_a_warning),
         cmocka_unit_test(a_choice_that_no_endpoint_allows_is_a_warning),
         cmocka_unit_test(a_lane_that_can_be_blocked_for_hours_is_a_warning),
