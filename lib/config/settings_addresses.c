@@ -310,14 +310,16 @@ static void read_listen(const struct conf_value *v, const struct conf_key *k,
         return;
     free(*host);
     *host = listen_host(text);
-    if (*host)
+    if (*host) {
+        conf_remember(v, *host);
         *(int *)settings_count_at(k, target) = (int)strtol(
             strrchr(text, ':') + 1, NULL, 10);
-    else
+    } else {
         conf_error(v,
                    "\"%.60s\" is not address:port, such as 127.0.0.1:8080 or "
                    "[::1]:8080",
                    text);
+    }
     free(text);
 }
 

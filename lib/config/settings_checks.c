@@ -4,6 +4,7 @@
 #include "backoff.h"
 #include "glob.h"
 #include "guard.h"
+#include "network.h"
 #include "operational.h"
 #include "route.h"
 #include "settings_types.h"
@@ -196,6 +197,121 @@ static void check_reconciled(struct conf *c, const struct settings *s)
     }
 }
 
+/* ---- two keys that listen at one address ---- */
+
+struct listener {
+    const char *key, *text; /* `text` has its place in the file */
+    const char *host;       /* without brackets */
+    size_t host_bytes;
+    long port;
+};
+
+/* The address as bytes; false: it is a name. ZeroMQ's * is each address of IPv4. */
+static bool host_address(const struct listener *l, uint8_t out[16])
+{
+    char host[INET6_ADDRSTRLEN];
+    size_t n = l->host_bytes;
+
+    if (n >= sizeof host)
+        return false;
+    snprintf(host, sizeof host, "%.*s", (int)n, l->host);
+    return address_parse(out, strcmp(host, "*") == 0           ? "0.0.0.0"
+                              : strcmp(host, "localhost") == 0 ? "127.0.0.1"
+                                                               : host);
+}
+
+/* Whether both bind the same port of one address. [::] is each address of both kinds. A name other
+ * than localhost meets only itself: names are not looked up. */
+static bool listeners_meet(const struct listener *a, const struct listener *b)
+{
+    static const uint8_t any[16];
+    uint8_t x[16], y[16], any4[16];
+
+    if (a->port != b->port)
+        return false;
+    if (!host_address(a, x) || !host_address(b, y))
+        return a->host_bytes == b->host_bytes &&
+               strncasecmp(a->host, b->host, a->host_bytes) == 0;
+    if (!memcmp(x, y, sizeof x) || !memcmp(x, any, sizeof x) ||
+        !memcmp(y, any, sizeof y))
+        return true;
+    return address_parse(any4, "0.0.0.0") && address_is_v4(x) &&
+           address_is_v4(y) &&
+           (!memcmp(x, any4, sizeof x) || !memcmp(y, any4, sizeof y));
+}
+
+static void check_listeners(struct conf *c, const struct listener *a,
+                            const struct listener *b)
+{
+    static const char format[] =
+        "listens at the same address and port as %s%s: choose another port";
+
+    if (!a->text || !b->text || !listeners_meet(a, b))
+        return;
+    /* The process of a key that is not set may not be in use. */
+    if (conf_is_default(c, a->text))
+        conf_warn_at(c, b->text, format, a->key, " (by default)");
+    else if (conf_is_default(c, b->text))
+        conf_warn_at(c, a->text, format, b->key, " (by default)");
+    else
+        conf_error_at(c, a->text, format, b->key, "");
+}
+
+static struct listener listener_of(const char *key, const char *host, int port)
+{
+    return (struct listener){key, host, host, host ? strlen(host) : 0, port};
+}
+
+/* "tcp://HOST:PORT"; another address has no port, and meets nothing. */
+static struct listener publisher_of(const char *address)
+{
+    struct listener l = {.key = "metrics.publish"};
+    const char *colon = address ? strrchr(address, ':') : NULL;
+
+    if (!colon || strncmp(address, "tcp://", 6) != 0)
+        return l;
+    l.text = address;
+    l.host = address + strlen("tcp://");
+    l.host_bytes = (size_t)(colon - l.host);
+    l.port = strtol(colon + 1, NULL, 10);
+    if (*l.host == '[') {
+        l.host++;
+        l.host_bytes -= 2;
+    }
+    return l;
+}
+
+/* Ingress and the console can be on two hosts, with the same file, if `cluster.peers` has one of
+ * them. */
+static bool may_be_apart(const struct settings *s)
+{
+    for (size_t i = 0; i < s->cluster.peer_count; i++) {
+        const char *name = s->cluster.peers[i].name;
+
+        if (name && (strncmp(name, "ingress", 7) == 0 ||
+                     strncmp(name, "console", 7) == 0))
+            return true;
+    }
+    return false;
+}
+
+static void check_ports(struct conf *c, const struct settings *s)
+{
+    const struct listener ingress = listener_of("ingress.listen",
+                                                s->ingress.host,
+                                                s->ingress.port),
+                          console = listener_of("console.listen",
+                                                s->console.host,
+                                                s->console.port),
+                          publisher = publisher_of(s->metrics_publish);
+
+    check_listeners(c, &publisher, &console);
+    if (may_be_apart(s))
+        return;
+    check_listeners(c, &console, &ingress);
+    check_listeners(c, &publisher, &ingress);
+}
+
 void settings_check_across(struct conf *c, const struct settings *s,
                            size_t declared_alerts)
 {
@@ -217,6 +333,7 @@ void settings_check_across(struct conf *c, const struct settings *s,
     check_names(c, s->notifiers, sizeof *s->notifiers, s->notifier_count,
                 "notifier");
     check_alerts(c, s);
+    check_ports(c, s);
     settings_check_cluster(c, s);
     settings_check_replicate(c, s);
     for (size_t i = 0; i < s->endpoint_count; i++)

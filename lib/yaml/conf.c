@@ -381,6 +381,13 @@ void conf_warn_at(struct conf *c, const char *text, const char *fmt, ...)
     c->mistakes[c->mistake_count - 1].warning = true;
 }
 
+bool conf_is_default(const struct conf *c, const char *text)
+{
+    const struct position *p = position_of(c, text);
+
+    return p && p->file->fallback_of;
+}
+
 void conf_where(const struct conf *c, const char *text, struct buf *out)
 {
     const struct position *p = position_of(c, text);

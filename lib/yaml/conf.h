@@ -190,6 +190,8 @@ void conf_warn_at(struct conf *c, const char *text, const char *fmt, ...)
 void conf_warnings(struct conf *c, struct string_list *out);
 /* Whether `path` is one of the files that were read. */
 bool conf_has_file(const struct conf *c, const char *path);
+/* Whether such a text is the default of its key, so that no file has it. */
+bool conf_is_default(const struct conf *c, const char *text);
 /* Appends "file:line:column" of such a text. */
 void conf_where(const struct conf *c, const char *text, struct buf *out);
 /* The path that such a text names, relative to its file; the caller frees it. */

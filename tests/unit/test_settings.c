@@ -1112,6 +1112,42 @@ static void possible_settings_are_accepted(void **state)
 
 /* ---- what is printed ---- */
 
+#define PORTS(INGRESS, CONSOLE, PUBLISH)                            \
+    "ingress: {listen: '" INGRESS "'}\nconsole: {listen: '" CONSOLE \
+    "'}\nmetrics: {publish: '" PUBLISH "'}\n"
+
+static void two_listeners_with_one_port_are_an_error(void **state)
+{
+    static const char elsewhere[] =
+        "cluster: {peers: [{name: ingress, address: '10.0.0.1:7470', key: "
+        "'" KEY_A "'}]}\n" PORTS("0.0.0.0:1", "0.0.0.0:1", "ipc:///a");
+
+    (void)state;
+    expect_error(PORTS("127.0.0.1:1", "127.0.0.1:1", "tcp://127.0.0.1:2"),
+                 "console.listen: listens at the same address and port as "
+                 "ingress.listen: choose");
+    expect_error(PORTS("127.0.0.1:1", "127.0.0.1:2", "tcp://127.0.0.1:2"),
+                 "metrics.publish: listens at the same address and port as "
+                 "console.listen: choose");
+    expect_error(PORTS("0.0.0.0:2", "127.0.0.1:1", "tcp://127.0.0.1:2"),
+                 "as ingress.listen");
+    expect_error(PORTS("127.0.0.1:3", "[::]:2", "tcp://127.0.0.1:2"),
+                 "as console.listen");
+    expect_error(PORTS("127.0.0.1:3", "[::1]:2", "tcp://[0::1]:2"),
+                 "as console.listen");
+    expect_error(PORTS("127.0.0.1:3", "localhost:2", "tcp://*:2"),
+                 "as console.listen");
+    expect_good(PORTS("127.0.0.1:1", "127.0.0.2:1", "tcp://127.0.0.3:1"));
+    expect_good(PORTS("127.0.0.1:1", "[::1]:1", "tcp://eth0:1"));
+    expect_good(PORTS("0.0.0.0:1", "[::1]:1", "ipc:///tmp/a:1"));
+    expect_good(elsewhere);
+    /* The console, whose default this is, may not be in use. */
+    expect_warning("ingress: {listen: '127.0.0.1:8081'}",
+                   "ingress.listen: warning: listens at the same address and "
+                   "port as console.listen (by default)");
+    expect_warning("sources: []", NULL);
+}
+
 static char *replaced(const char *text, const char *from, const char *to)
 {
     struct buf b;
@@ -1273,6 +1309,7 @@ int main(void)
         cmocka_unit_test(a_private_address_without_allow_private_is_a_warning),
         cmocka_unit_test(a_path_without_file_is_not_taken_for_a_secret),
         cmocka_unit_test(a_short_token_is_a_warning),
+        cmocka_unit_test(two_listeners_with_one_port_are_an_error),
         cmocka_unit_test(a_timeout_that_the_policy_replaces_is_a_warning),
         cmocka_unit_test(a_choice_that_no_endpoint_allows_is_a_warning),
         cmocka_unit_test(a_lane_that_can_be_blocked_for_hours_is_a_warning),
