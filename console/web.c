@@ -284,7 +284,7 @@ void web_fail(struct web_request *r, enum web_error e, const char *field,
               const char *format, ...)
 {
     const struct web_error_facts *facts = web_error_facts(e);
-    char message[512];
+    char message[WEB_MESSAGE_BYTES];
     json_t *doc;
     va_list args;
     char *text;

@@ -34,7 +34,8 @@ struct MHD_Connection;
 enum {
     WEB_CONNECTIONS_MAX = 256,
     WEB_BODY_MAX_BYTES = 64 * 1024,
-    WEB_HEADERS_MAX = 12, /* of a response, beside the usual ones */
+    WEB_HEADERS_MAX = 12,     /* of a response, beside the usual ones */
+    WEB_MESSAGE_BYTES = 1000, /* of an error; longer ones are cut */
     WEB_REQUEST_ID_BYTES = 4 + ULID_BYTES,
 };
 

@@ -197,7 +197,7 @@ static const char *said_to_tenant(enum web_error e, const char *message)
 void api_fail(struct api_request *r, enum web_error e, const char *field,
               const char *format, ...)
 {
-    char message[400];
+    char message[WEB_MESSAGE_BYTES];
     const char *said = message;
     va_list args;
 

@@ -242,22 +242,29 @@ static bool refuse_unknown(const struct route_match *route, const char *name,
                            struct arguments_wrong *wrong)
 {
     const struct command_spec *c = route->command;
-    struct buf b;
-    bool any = false;
+    struct conf_near near = {.text = name};
+    struct string_list known = {0};
+    struct buf all;
+    char hint[100];
 
-    buf_init(&b, sizeof wrong->why);
+    buf_init(&all, sizeof wrong->why);
     for (const struct value *v = c->args; v && v->name; v++) {
-        char *known = public_name(c, v);
-
-        if (argument_is_public(v) && !is_in_path(route, v->name)) {
-            buf_printf(&b, "%s%s", any ? ", " : "", known);
-            any = true;
-        }
-        free(known);
+        if (!argument_is_public(v) || is_in_path(route, v->name))
+            continue;
+        string_list_give(&known, public_name(c, v));
+        conf_near_try(&near, known.items[known.count - 1]);
+        buf_printf(&all, "%s%s", known.count > 1 ? ", " : "",
+                   known.items[known.count - 1]);
     }
-    refuse(wrong, name, "there is no argument \"%.40s\" here; there %s %.200s",
-           name, any ? "are" : "is", any ? b.data : "none");
-    buf_fini(&b);
+    if (near.best)
+        refuse(wrong, name, "there is no argument \"%.40s\" here%s", name,
+               conf_near_hint(&near, hint));
+    else
+        refuse(wrong, name, "there is no argument \"%.40s\" here; there %s %s",
+               name, known.count ? "are" : "is",
+               known.count ? all.data : "none");
+    buf_fini(&all);
+    string_list_fini(&known);
     return false;
 }
 

@@ -7,11 +7,12 @@
 #define CONSOLE_ARGUMENTS_H
 
 #include "routes.h"
+#include "web.h"
 
 struct arguments_wrong {
     bool body;      /* the body as a whole is wrong */
     char field[64]; /* the public name of the argument; "": none */
-    char why[300];
+    char why[WEB_MESSAGE_BYTES];
 };
 
 /* `owner`: of the token, as cursor_write() has it. Of a request without a body: `query` as it was sent (NULL: none). Of one with a body (POST,

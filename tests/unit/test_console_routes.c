@@ -163,6 +163,7 @@ static void refused(char *got, const char *field, const char *part)
 }
 
 #define QUERY(q)   read_at("GET", "/events", q, NULL)
+#define CREATE(b)  read_at("POST", "/endpoints", NULL, b)
 #define ABANDON(b) read_at("POST", "/events/evt_1/abandon", NULL, b)
 
 static void test_query(void **state)
@@ -237,6 +238,10 @@ static void test_wrong_body(void **state)
     refused(ABANDON("{\"note\":null}"), "note", "a text is needed");
     refused(ABANDON("{\"who\":\"me\"}"), "who", "there is no argument");
     refused(ABANDON("{\"event\":\"evt_2\"}"), "event", "there is no argument");
+    refused(CREATE("{\"retry_polcy\":\"default\"}"), "retry_polcy",
+            "here (did you mean retry_policy?)");
+    refused(CREATE("{\"zzzzzz\":1}"), "zzzzzz", ", retry_policy, ");
+    refused(CREATE("{\"zzzzzz\":1}"), "zzzzzz", ", description");
     memset(deep, '[', 59999);
     refused(ABANDON(deep), "", "not JSON");
     free(deep);
