@@ -163,6 +163,23 @@ static json_t *value_of_text(const struct value *v, const char *text)
     }
 }
 
+static bool refuse_range(const struct value *v, const char *name,
+                         struct arguments_wrong *wrong)
+{
+    struct buf range;
+
+    buf_init(&range, 100);
+    buf_puts(&range, v->max ? "from " : "at least ");
+    conf_put_duration(&range, v->min);
+    if (v->max) {
+        buf_puts(&range, " to ");
+        conf_put_duration(&range, v->max);
+    }
+    refuse(wrong, name, "%s: %s is needed", name, range.data);
+    buf_fini(&range);
+    return false;
+}
+
 /* Stores one argument under its name in the control protocol. Takes `value` over; NULL: it has
  * the wrong form. */
 static bool put(json_t *args, const struct command_spec *c,
@@ -179,20 +196,20 @@ static bool put(json_t *args, const struct command_spec *c,
         return refuse(wrong, name, "%s occurs twice", name);
     }
     if (value && v->type == VALUE_DURATION_MS) {
-        const char *wrong_form = "a text is needed";
+        const char *wrong_form = NULL;
         int64_t ms = 0;
-        bool good = text &&
-                    conf_parse_duration(text, &ms, &wrong_form) == GR_OK;
 
+        if (!text)
+            refuse(wrong, name,
+                   "%s: a duration as a text, such as \"20s\", is needed",
+                   name);
+        else if (conf_parse_duration(text, &ms, &wrong_form) != GR_OK)
+            refuse(wrong, name, "%s: \"%.40s\" %s", name, text, wrong_form);
         json_decref(value);
-        if (!good)
-            return refuse(wrong, name,
-                          "%s: write a duration, such as 500ms, 20s or 2m (%s)",
-                          name, wrong_form);
+        if (!text || wrong_form)
+            return false;
         if (ms < v->min || (v->max && ms > v->max))
-            return refuse(wrong, name,
-                          "%s: from %" PRId64 " ms to %" PRId64 " s is needed",
-                          name, v->min, v->max / 1000);
+            return refuse_range(v, name, wrong);
         value = json_integer(ms);
     }
     if (value && (cursor || v->type == VALUE_TIME_MS)) {

@@ -1,6 +1,7 @@
 /* event_resend: POST /events/{event}/resend: the sequencer knows whether it was delivered, and an
  * ingress, or the sequencer for an operational event, has its request. */
 #include "api_request.h"
+#include "bounds.h"
 #include "commands.h"
 #include "operational.h"
 #include <stdlib.h>
@@ -89,10 +90,15 @@ static void ask_next(struct api_request *r)
 
 void event_resend(struct api_request *r)
 {
+    const char *event = json_string_value(json_object_get(r->args, "event"));
+
     if (r->stage++ == 0) {
         if (json_object_get(r->args, "events"))
             api_fail(r, WEB_INVALID_ARGUMENT, "events",
                      "events: the path names the event");
+        else if (strlen(event) != EVENT_ID_BYTES)
+            api_fail(r, WEB_NOT_FOUND, NULL, "no event has the id %.60s",
+                     event);
         else
             api_ask(
                 r, "sequencer", &command_facts,

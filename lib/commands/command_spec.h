@@ -40,6 +40,7 @@ enum value_flags {
     VALUE_LOCAL = 32, /* an argument that HTTP does not have */
     /* a version: HTTP takes it from the header If-Match, which it requires */
     VALUE_IF_MATCH = 64,
+    VALUE_DURATION = 128, /* a TEXT such as "24h" */
 };
 
 /* A parameter, a field, or an item of a list. */

@@ -33,7 +33,8 @@ const char *role_name(enum role role)
 
 const char *value_type_name(const struct value *v)
 {
-    return type_names[v->type];
+    return v->flags & VALUE_DURATION ? "a duration as a text, such as \"24h\","
+                                     : type_names[v->type];
 }
 
 static bool refuse(char why[200], const char *where, const char *what)
@@ -46,7 +47,7 @@ static bool refuse_type(const struct value *v, const char *where, char why[200])
 {
     char what[110];
 
-    snprintf(what, sizeof what, "%s is needed", type_names[v->type]);
+    snprintf(what, sizeof what, "%s is needed", value_type_name(v));
     return refuse(why, where, what);
 }
 

@@ -27,7 +27,7 @@ static const struct value tls_fields[] = {
 #define ARG_switch(n, h, f)        ARG_string(n, h, f)
 #define ARG_either(n, h, f)        ARG_string(n, h, f)
 #define ARG_choice(n, h, f)        ARG_string(n, h, f)
-#define ARG_duration(n, h, f)      ARG_string(n, h, f)
+#define ARG_duration(n, h, f)      ARG_string(n, h, VALUE_DURATION | (f))
 #define ARG_rate(n, h, f)          ARG_string(n, h, f)
 #define ARG_policy(n, h, f)        ARG_string(n, h, f)
 #define ARG_boolean(n, h, f)       BOOL(n, h, .flags = VALUE_NULL),
@@ -123,7 +123,7 @@ static const struct value rotate_args[] = {
     TEXT("overlap",
          "how long requests are also signed with the old secrets, such as "
          "`24h` (the default), or `0s`",
-         .max = 40),
+         .max = 40, .flags = VALUE_DURATION),
     {0}};
 
 const struct command_spec command_endpoint_rotate = {

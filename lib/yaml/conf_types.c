@@ -328,14 +328,14 @@ static const struct unit size_units[] = {
 
 static const struct unit no_units[] = {{"", 1}, {0}};
 
-/* Reads digits, and returns where they end. */
-static gr_rc parse_digits(const char *text, int64_t *n, const char **end,
-                          const char **why)
+/* Reads digits, and returns where they end. `none` says that there are none. */
+static gr_rc parse_digits(const char *text, const char *none, int64_t *n,
+                          const char **end, const char **why)
 {
     char *behind;
 
     if (!isdigit((unsigned char)*text)) {
-        *why = *text == '-' ? "must not be negative" : "is not a number";
+        *why = *text == '-' ? "must not be negative" : none;
         return GR_REFUSE;
     }
     if (text[0] == '0' && isdigit((unsigned char)text[1])) {
@@ -356,7 +356,8 @@ static gr_rc parse_units(const char *text, const struct unit *units,
 {
     const char *unit = text;
 
-    if (parse_digits(text, n, &unit, why) != GR_OK)
+    if (parse_digits(text, units == no_units ? missing : strange, n, &unit,
+                     why) != GR_OK)
         return GR_REFUSE;
     for (; units->name; units++) {
         if (strcmp(unit, units->name) != 0)

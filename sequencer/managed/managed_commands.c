@@ -525,7 +525,8 @@ json_t *managed_rotate_command(void *self, json_t *args, char why[200])
 
     if (overlap && conf_parse_duration(json_string_value(overlap), &overlap_ms,
                                        &wrong) != GR_OK) {
-        control_fail(why, CONTROL_INVALID, "args.overlap: %.150s", wrong);
+        control_fail(why, CONTROL_INVALID, "args.overlap: \"%.40s\" %.130s",
+                     json_string_value(overlap), wrong);
         return NULL;
     }
     if (!e || !change_begin(q, e, &c, why))

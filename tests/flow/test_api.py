@@ -410,7 +410,8 @@ class Events(Api):
         rig.receiver.wait(event, count=2)
         status, _, document = self.call(rig, "POST", f"/events/{event}/retry", {})
         self.assertEqual((status, document["id"]), (200, event))
-        for path in (f"/events/evt_{'0' * 26}/resend", f"/events/evt_{'0' * 26}/retry",
+        for path in ("/events/evt_x/resend", "/events/evt_x/retry",
+                     f"/events/evt_{'0' * 26}/resend", f"/events/evt_{'0' * 26}/retry",
                      f"/events/evt_{'0' * 26}/release", "/gaps/gap_99/close"):
             body = {"note": "n"} if "gaps" in path else {}
             self.assertEqual(self.error(self.call(rig, "POST", path, body))[:2],

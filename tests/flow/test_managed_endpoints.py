@@ -157,6 +157,11 @@ class Life(Managed):
         rig = self.managed_rig().start()
         made = self.make(rig)
         path = f"/endpoints/{made['name']}/rotate-secret"
+        for overlap, wrong in [("one day", 'overlap: "one day" is not a duration; write a number'),
+                               (5, "overlap: a duration as a text")]:
+            status, _, document = self.call(rig, "POST", path, {"overlap": overlap})
+            self.assertEqual((status, document["error"]["field"]), (400, "overlap"))
+            self.assertIn(wrong, document["error"]["message"])
         rotated = self.call(rig, "POST", path, {})[2]
         self.assertNotEqual(rotated["secret"], made["secret"])
         rig.accept()

@@ -274,6 +274,8 @@ static void numbers_are_whole_and_within_bounds(void **state)
         {"wait: 0s", "wait: must be at least 1ms"},
         {"wait: 8d", "wait: must be at most 7d"},
         {"wait: 10", "needs a unit"},
+        {"wait: soon", "\"soon\" is not a duration; write a number and ms"},
+        {"room: big", "\"big\" is not a size"},
         {"wait: 10sec", "is not a duration"},
         {"wait: 1h30m", "is not a duration"},
         {"wait: 10:30", "is not a duration"},

@@ -163,6 +163,7 @@ static void refused(char *got, const char *field, const char *part)
 }
 
 #define QUERY(q)   read_at("GET", "/events", q, NULL)
+#define STATS(q)   read_at("GET", "/endpoints/crm/stats", q, NULL)
 #define CREATE(b)  read_at("POST", "/endpoints", NULL, b)
 #define ABANDON(b) read_at("POST", "/events/evt_1/abandon", NULL, b)
 
@@ -200,6 +201,9 @@ static void test_wrong_query(void **state)
     refused(QUERY("since=yesterday"), "since", "7d");
     refused(QUERY("since=1960-01-01"), "since", "needed");
     refused(QUERY("status=maybe"), "status", "is unknown");
+    refused(STATS("period=2d"), "period", "period: from 5m to 1h is needed");
+    refused(STATS("period=2"), "period", "period: \"2\" needs a unit");
+    refused(STATS("period=a"), "period", "period: \"a\" is not a duration");
     refused(QUERY("type=%00"), "type", "NUL");
     refused(QUERY("type=%ff"), "type", "UTF-8");
     refused(QUERY("type=%f"), "type", "hex");
@@ -241,6 +245,8 @@ static void test_wrong_body(void **state)
     refused(CREATE("{\"retry_polcy\":\"default\"}"), "retry_polcy",
             "here (did you mean retry_policy?)");
     refused(CREATE("{\"zzzzzz\":1}"), "zzzzzz", ", retry_policy, ");
+    refused(CREATE("{\"timeout\":5}"), "timeout",
+            "timeout: a duration as a text, such as \"24h\", is needed");
     refused(CREATE("{\"zzzzzz\":1}"), "zzzzzz", ", description");
     memset(deep, '[', 59999);
     refused(ABANDON(deep), "", "not JSON");
