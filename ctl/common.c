@@ -161,17 +161,22 @@ bool is_known(struct ctl *c, const char *list, const char *what,
     return false;
 }
 
-bool is_run_time_endpoint(struct ctl *c, const char *id)
+/* Whether the sequencer gives no other reply than that there is no such endpoint. */
+static bool may_be_there(struct ctl *c, const char *command, json_t *args)
 {
     bool unreachable = false;
     char why[200];
-    json_t *reply = ask(c, "sequencer", "endpoint",
-                        json_pack("{s:s}", "name", id), ASK_NAMES_MS,
+    json_t *reply = ask(c, "sequencer", command, args, ASK_NAMES_MS,
                         &unreachable, why);
     bool there = reply || unreachable;
 
     json_decref(reply);
     return there;
+}
+
+bool is_run_time_endpoint(struct ctl *c, const char *id)
+{
+    return may_be_there(c, "endpoint", json_pack("{s:s}", "name", id));
 }
 
 /* The endpoint of a backfill is not in the configuration; its name ends with that of its
@@ -182,7 +187,9 @@ bool is_endpoint(struct ctl *c, const char *name)
 
     if (name && strncmp(name, BACKFILL_PREFIX, n) == 0)
         return is_known(c, "sources", "source", name + n);
-    if (name && endpoint_id_valid(name) && is_run_time_endpoint(c, name))
+    if (name && endpoint_id_valid(name) &&
+        may_be_there(c, "facts",
+                     json_pack("{s:[],s:s}", "ids", "endpoint", name)))
         return true;
     return is_known(c, "endpoints", "endpoint", name);
 }

@@ -520,13 +520,42 @@ static api_step *step_of(const struct command_spec *c)
     return forward;
 }
 
-void api_run(struct api_request *r)
+static void run_command(struct api_request *r)
 {
     r->stage = 0;
     r->step = api_is_tenant(r) && r->command->tenant == TENANT_DEAD_LETTERS
                   ? tenant_dead_letters
                   : step_of(r->command);
     r->step(r);
+}
+
+/* The endpoint that the request names, if only the sequencer can say whether it exists, and another
+ * process acts on the request; or NULL. */
+static json_t *endpoint_to_check(const struct api_request *r)
+{
+    return r->command == &command_replays ? json_object_get(r->args, "endpoint")
+                                          : NULL;
+}
+
+static void endpoint_checked(struct api_request *r)
+{
+    if (!api_answered(r, 0))
+        return;
+    api_forget(r);
+    run_command(r);
+}
+
+void api_run(struct api_request *r)
+{
+    json_t *endpoint = endpoint_to_check(r);
+
+    if (!endpoint) {
+        run_command(r);
+        return;
+    }
+    r->step = endpoint_checked;
+    api_ask(r, "sequencer", &command_facts,
+            json_pack("{s:[],s:O}", "ids", "endpoint", endpoint));
 }
 
 /* ---- the beginning of a request ---- */

@@ -38,6 +38,10 @@ static bool may_resend(struct api_request *r, const json_t *facts)
         api_fail(r, WEB_REFUSED, NULL,
                  "it is a request of several events; GET /events/{id} lists "
                  "them");
+    else if (strcmp(status, "erased") == 0)
+        api_fail(r, WEB_NOT_FOUND, NULL,
+                 "the workspace of the event was erased: there is nothing to "
+                 "send");
     else if (strcmp(status, "buffered") == 0)
         api_fail(r, WEB_REFUSED, NULL,
                  "it waits for earlier events and was not delivered yet; GET "
@@ -100,9 +104,10 @@ void event_resend(struct api_request *r)
             api_fail(r, WEB_NOT_FOUND, NULL, "no event has the id %.60s",
                      event);
         else
-            api_ask(
-                r, "sequencer", &command_facts,
-                json_pack("{s:[O]}", "ids", json_object_get(r->args, "event")));
+            api_ask(r, "sequencer", &command_facts,
+                    json_pack("{s:[O],s:O*}", "ids",
+                              json_object_get(r->args, "event"), "endpoint",
+                              json_object_get(r->args, "endpoint")));
         return;
     }
     if (!api_answered(r, 0))

@@ -379,7 +379,7 @@ int run_replay(struct ctl *c)
  * sent again; the reason was printed. */
 static json_t *one_event(struct replay *r, const char *id, bool *own)
 {
-    json_t *ids = json_pack("[s]", id), *reply, *facts, *one = NULL;
+    json_t *ids = json_pack("[s]", id), *reply, *facts, *one = NULL, *args;
     const char *status;
 
     if (!ids || strlen(id) != EVENT_ID_BYTES) {
@@ -391,7 +391,10 @@ static json_t *one_event(struct replay *r, const char *id, bool *own)
             id);
         return NULL;
     }
-    reply = question(r, sequencer, "facts", json_pack("{s:o}", "ids", ids));
+    args = json_pack("{s:o}", "ids", ids);
+    if (r->endpoint)
+        json_object_set_new(args, "endpoint", json_string(r->endpoint));
+    reply = question(r, sequencer, "facts", args);
     if (!reply)
         return NULL;
     facts = json_array_get(json_object_get(reply, "events"), 0);
@@ -411,6 +414,11 @@ static json_t *one_event(struct replay *r, const char *id, bool *own)
         r->code = complain(EXIT_REFUSED,
                            "%s waits for earlier events and was not delivered "
                            "yet; see `grapnel gaps --open`",
+                           id);
+    else if (status && strcmp(status, "erased") == 0)
+        r->code = complain(EXIT_REFUSED,
+                           "the workspace of %s was erased: there is nothing "
+                           "to send",
                            id);
     else if (status && strcmp(status, "routed") != 0)
         r->code = complain(EXIT_REFUSED,

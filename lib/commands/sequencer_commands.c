@@ -767,17 +767,21 @@ const struct command_spec command_abandon = {
 /* ---- facts ---- */
 
 static const struct value facts_args[] = {
-    LIST("ids", &value_id, "the ids of events", .flags = VALUE_REQUIRED,
-         .min = 1, .max = 500),
-    ARG_ENDPOINT("says whether this endpoint is subscribed to them"),
+    LIST("ids", &value_id,
+         "the ids of events; none: it only says whether the endpoint exists",
+         .flags = VALUE_REQUIRED, .max = 500),
+    ARG_ENDPOINT("says whether this endpoint is subscribed to them; "
+                 "`not_found`: there is none with this name"),
     {0}};
 
-static const char *const plain_statuses[] = {
-    "routed", "duplicate", "refused", "buffered", "ignored", "split", NULL};
+static const char *const plain_statuses[] = {"routed",   "duplicate", "refused",
+                                             "buffered", "ignored",   "split",
+                                             "erased",   NULL};
 static const struct value fact_fields[] = {
     TEXT("id", "the id of the event"),
     CHOICE("status", plain_statuses,
-           "split: a request that carried several events"),
+           "split: a request that carried several events; erased: it was "
+           "routed, and its workspace was erased later"),
     TEXT("workspace", "its workspace"),
     TEXT("duplicate_of", "the id of the event that it is a duplicate of",
          .flags = VALUE_NULL),

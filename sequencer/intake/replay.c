@@ -532,11 +532,13 @@ static void add_reason(void *arg, const struct delivery *d,
 static json_t *facts_of(struct sequencer *q, const struct event_row *e,
                         struct endpoint *to)
 {
+    bool erased = e->status == EVENT_ROUTED &&
+                  workspace_is_erased_label(e->workspace);
     json_t *out = json_pack("{s:s,s:s,s:o,s:o,s:o}", "id", e->id, "status",
-                            event_status_plain(e->status), "workspace",
-                            json_text_of(e->workspace), "duplicate_of",
-                            json_text_or_null(e->duplicate_of), "events",
-                            json_array());
+                            erased ? "erased" : event_status_plain(e->status),
+                            "workspace", json_text_of(e->workspace),
+                            "duplicate_of", json_text_or_null(e->duplicate_of),
+                            "events", json_array());
     struct reasons reasons = {json_array(), to};
     int64_t n = e->n, request = store_part_of(q->store, n);
     struct event_row whole = {0};
@@ -564,7 +566,7 @@ json_t *replay_facts(void *self, json_t *args, char why[200])
     struct event_row e = {0};
     size_t i;
 
-    if (name && !to) {
+    if (name && (!to || !endpoint_is_configured(to))) {
         endpoint_unknown(q, name, why);
         return NULL;
     }

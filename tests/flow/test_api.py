@@ -416,6 +416,10 @@ class Events(Api):
             body = {"note": "n"} if "gaps" in path else {}
             self.assertEqual(self.error(self.call(rig, "POST", path, body))[:2],
                              (404, "not_found"), path)
+        for body in ({"endpoint": "cmr"}, {"endpoint": "cmr", "new_id": True},
+                     {"endpoint": f"ep_{'0' * 26}"}):
+            reply = self.error(self.call(rig, "POST", f"/events/{event}/resend", body))
+            self.assertEqual(reply[:2], (404, "not_found"), body)
         self.assertEqual(self.error(self.call(rig, "POST", f"/events/{event}/abandon",
                                               {"endpoint": "crm", "note": "n"}))[0], 409)
         status, _, document = self.call(rig, "POST", "/endpoints/crm/test")

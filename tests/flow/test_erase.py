@@ -177,6 +177,9 @@ class Everything(Erase):
             self.assertEqual(rig.ask("ingress", "request", id=event)["id"], event)
         self.assertEqual(self.call(rig, "GET", f"/events/{self.events[NAME][0]}")[1]["workspace"][:7],
                          "erased:")
+        status, reply = self.call(rig, "POST", f"/events/{self.events[NAME][0]}/resend", {})
+        self.assertEqual((status, reply["error"]["code"]), (404, "not_found"), reply)
+        self.assertEqual(rig.cli("resend", self.events[NAME][0])[1], 1)
         last = self.post(rig, "other")
         rig.receiver.wait(last, path="/crm")
         self.assertEqual(self.call(rig, "DELETE", "/workspaces/nobody")[0], 404)

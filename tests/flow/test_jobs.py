@@ -204,8 +204,12 @@ class Replays(Jobs):
     def test_what_cannot_be_done_fails_or_waits_and_says_why(self):
         rig = self.api_rig(deliverers=0).start()
         rig.accept()
-        job, = self.made(rig, "/replays", since="1h", endpoint="nobody")["jobs"]
-        end = self.ended(rig, job)
+        status, reply = self.call(rig, "POST", "/replays", {"since": "1h", "endpoint": "cmr"})
+        self.assertEqual((status, reply["error"]["code"]), (404, "not_found"), reply)
+        self.assertIn("did you mean crm?", reply["error"]["message"])
+        self.assertEqual(self.call(rig, "GET", "/jobs")[1]["items"], [])
+        # The endpoint may be removed when the job was made already.
+        end = self.ended(rig, rig.ask("ingress", "replay", since_ms=0, endpoint="nobody"))
         self.assertEqual(end["state"], "failed")
         self.assertIn("nobody", end["last_error"])
         status, reply = self.call(rig, "POST", "/replays", {"since": "1h", "until": "2h"})

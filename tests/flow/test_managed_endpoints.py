@@ -148,6 +148,13 @@ class Life(Managed):
         rig.settle()
         self.assertEqual(rig.trace(later)["deliveries"], [])
         self.assertEqual(self.call(rig, "POST", f"/endpoints/{made['name']}/resume", {})[0], 404)
+        for path, body in ((f"/events/{event}/resend", {"endpoint": made["name"]}),
+                           ("/replays", {"since": "1h", "endpoint": made["name"]})):
+            self.assertEqual(self.error(self.call(rig, "POST", path, body))[:2],
+                             (404, "not_found"), path)
+        self.assertEqual(rig.cli("resend", event, "--endpoint", made["name"])[1], 1)
+        rig.settle()
+        self.assertEqual(len(rig.rows("dlqd", "SELECT endpoint FROM dead_letters")), 1)
         again = self.make(rig)
         self.assertNotEqual(again["name"], made["name"])
         self.restart(rig)
