@@ -530,11 +530,18 @@ static void run_command(struct api_request *r)
 }
 
 /* The endpoint that the request names, if only the sequencer can say whether it exists, and another
- * process acts on the request; or NULL. */
+ * process acts on the request; or NULL. dlqd knows the endpoints of the file. */
 static json_t *endpoint_to_check(const struct api_request *r)
 {
-    return r->command == &command_replays ? json_object_get(r->args, "endpoint")
-                                          : NULL;
+    const struct command_spec *c = r->command;
+    json_t *to = json_object_get(r->args, "to");
+
+    if (c == &command_replays)
+        return json_object_get(r->args, "endpoint");
+    return (c == &command_dlq_retry || c == &command_dlq_bulk) && to &&
+                   endpoint_id_valid(json_string_value(to))
+               ? to
+               : NULL;
 }
 
 static void endpoint_checked(struct api_request *r)

@@ -472,6 +472,9 @@ class Resources(Api):
         status, _, done = self.call(rig, "POST", f"/dead-letters/{letters[1]}/discard",
                                     {"note": "a test"})
         self.assertEqual((status, done["state"]), (200, "discarded"))
+        self.assertEqual(self.error(self.call(rig, "POST", f"/dead-letters/{letters[2]}/retry",
+                                              {"to": f"ep_{'0' * 26}"}))[:2], (404, "not_found"))
+        self.assertEqual(self.get(rig, "/dead-letters/" + letters[2])["state"], "dead")
         status, _, done = self.call(rig, "POST", f"/dead-letters/{letters[2]}/retry", {})
         self.assertEqual((status, done["requeued"]), (200, [letters[2]]))
         self.assertEqual(self.error(self.call(rig, "GET", "/dead-letters/dlq_x"))[:2],

@@ -91,9 +91,9 @@ class Bulk(Jobs):
         for body in ({"action": "resolve"}, {"action": "retry", "note": "x"},
                      {"action": "discard", "note": "x", "to": "crm"}):
             self.assertEqual(self.call(rig, "POST", "/dead-letters/bulk", body)[0], 400)
-        status, _ = self.call(rig, "POST", "/dead-letters/bulk",
-                              {"action": "retry", "to": "nobody"})
-        self.assertEqual(status, 404)
+        for to in ("nobody", f"ep_{'0' * 26}"):
+            status, _ = self.call(rig, "POST", "/dead-letters/bulk", {"action": "retry", "to": to})
+            self.assertEqual(status, 404, to)
         for path in ("/jobs/job_x", "/jobs/%20"):
             self.assertEqual(self.call(rig, "GET", path)[0], 404)
         self.assertEqual(self.call(rig, "POST", "/jobs/job_x/cancel", {})[0], 404)

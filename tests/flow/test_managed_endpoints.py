@@ -153,6 +153,7 @@ class Life(Managed):
             self.assertEqual(self.error(self.call(rig, "POST", path, body))[:2],
                              (404, "not_found"), path)
         self.assertEqual(rig.cli("resend", event, "--endpoint", made["name"])[1], 1)
+        self.assertEqual(rig.cli("dlq", "retry", event, "--to", made["name"])[1], 1)
         rig.settle()
         self.assertEqual(len(rig.rows("dlqd", "SELECT endpoint FROM dead_letters")), 1)
         again = self.make(rig)
