@@ -146,12 +146,10 @@ json_t *api_reply(const struct api_request *r, size_t i)
     return i < r->asked_count ? r->asked[i]->reply : NULL;
 }
 
-void api_processes(struct api_request *r, const char *kind,
-                   struct processes *out)
+static void keep_kind(struct processes *out, const char *kind)
 {
     size_t kept = 0;
 
-    processes_in(r->api->daemon->settings->run_dir, out);
     for (size_t i = 0; i < out->count; i++) {
         if (process_is(out->names[i], kind))
             out->names[kept++] = out->names[i];
@@ -159,6 +157,27 @@ void api_processes(struct api_request *r, const char *kind,
             free(out->names[i]);
     }
     out->count = kept;
+}
+
+void api_processes(struct api_request *r, const char *kind,
+                   struct processes *out)
+{
+    processes_in(r->api->daemon->settings->run_dir, out);
+    keep_kind(out, kind);
+}
+
+bool api_processes_with_data(struct api_request *r, const char *kind,
+                             struct processes *out)
+{
+    const struct settings *s = r->api->daemon->settings;
+    char why[200];
+
+    if (processes_with_data(s->run_dir, s->state_dir, out, why) != GR_OK) {
+        api_fail(r, WEB_REFUSED, NULL, "%s", why);
+        return false;
+    }
+    keep_kind(out, kind);
+    return true;
 }
 
 /* ---- responding ---- */
@@ -267,6 +286,13 @@ bool api_has_failed(const struct api_request *r, size_t i)
            strcmp(r->asked[i]->code, "not_found") != 0;
 }
 
+bool api_is_absent(const struct api_request *r, size_t i)
+{
+    const struct process_question *q = r->asked[i];
+
+    return q->end != QUESTION_REPLIED && q->end != QUESTION_REFUSED;
+}
+
 bool api_answered(struct api_request *r, size_t i)
 {
     const struct process_question *q = r->asked[i];
@@ -334,6 +360,9 @@ static json_t *page(const struct command_spec *c, const char *owner,
                             items ? json_incref(items) : json_array(),
                             "next_cursor", json_text_of(cursor));
 
+    if (json_object_get(reply, "unreachable"))
+        json_object_set(out, "unreachable",
+                        json_object_get(reply, "unreachable"));
     free(cursor);
     json_decref(reply);
     return out;

@@ -90,11 +90,16 @@ void api_forget(struct api_request *r);
 json_t *api_reply(const struct api_request *r, size_t i);
 /* Whether the question was answered; if not, responds with the error. */
 bool api_answered(struct api_request *r, size_t i);
+/* Whether its process gave no reply, so that what it has is missing. */
+bool api_is_absent(const struct api_request *r, size_t i);
 /* Whether it was refused for another reason than that the process does not have the thing. */
 bool api_has_failed(const struct api_request *r, size_t i);
 /* The names of processes of this kind in run_dir; the caller calls processes_fini(). */
 void api_processes(struct api_request *r, const char *kind,
                    struct processes *out);
+/* The same, and those that were stopped and have a database. false: responds, and there is no list. */
+bool api_processes_with_data(struct api_request *r, const char *kind,
+                             struct processes *out);
 
 /* Finds out who asks, by the token or the cookie, and goes on with r->authorized; or responds. */
 void api_authorize(struct api_request *r);

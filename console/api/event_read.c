@@ -66,19 +66,13 @@ static void reading_free(void *state)
     free(e);
 }
 
-static bool is_absent(const struct process_question *q)
-{
-    return q->end != QUESTION_REPLIED && q->end != QUESTION_REFUSED;
-}
-
 static void take_sequencer(struct api_request *r)
 {
     struct event_reading *e = gr_alloc(sizeof *e);
-    const struct process_question *q = r->asked[0];
 
-    e->event = json_incref(q->reply);
+    e->event = json_incref(api_reply(r, 0));
     e->unreachable = json_array();
-    if (is_absent(q))
+    if (api_is_absent(r, 0))
         json_array_append_new(e->unreachable, json_string("sequencer"));
     r->state = e;
     r->state_free = reading_free;
@@ -130,7 +124,7 @@ static void respond_merged(struct api_request *r)
     for (size_t i = 0; i < r->asked_count; i++) {
         json_t *reply = api_reply(r, i);
 
-        if (is_absent(r->asked[i]))
+        if (api_is_absent(r, i))
             json_array_append_new(e->unreachable,
                                   json_string(r->asked[i]->name));
         handed_on |= json_is_true(json_object_get(reply, "handed_on"));
@@ -249,7 +243,7 @@ void attempt_read(struct api_request *r)
         return;
     }
     for (size_t i = 0; i < r->asked_count; i++)
-        if (is_absent(r->asked[i])) {
+        if (api_is_absent(r, i)) {
             api_answered(r, i); /* that one may have it */
             return;
         }

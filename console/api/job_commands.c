@@ -2,37 +2,31 @@
  * replays, which are jobs of each ingress. */
 #include "api_request.h"
 #include "commands.h"
+#include "json_text.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { ROWS_USUAL = 100 };
 
-static void ask_all(struct api_request *r, const char *kind,
+/* One that does not run may have jobs as well, and its archive has events. false: it has responded. */
+static bool ask_all(struct api_request *r, const char *kinds,
                     const struct command_spec *command)
 {
     struct processes p;
 
-    api_processes(r, kind, &p);
+    if (!api_processes_with_data(r, kinds, &p))
+        return false;
     for (size_t i = 0; i < p.count; i++)
         api_ask(r, p.names[i], command, json_incref(r->args));
     processes_fini(&p);
+    return true;
 }
 
 /* The others have no jobs. */
-static void ask_with_jobs(struct api_request *r,
+static bool ask_with_jobs(struct api_request *r,
                           const struct command_spec *command)
 {
-    ask_all(r, PROCESSES_WITH_ARCHIVE, command);
-    ask_all(r, "dlqd", command);
-    ask_all(r, "sequencer", command);
-}
-
-static bool all_answered(struct api_request *r)
-{
-    for (size_t i = 0; i < r->asked_count; i++)
-        if (!api_answered(r, i))
-            return false;
-    return true;
+    return ask_all(r, PROCESSES_WITH_ARCHIVE " dlqd sequencer", command);
 }
 
 /* ---- the list ---- */
@@ -46,7 +40,7 @@ static int newest_first(const void *a, const void *b)
 }
 
 /* Ids are made from time, so a page of all is the first ones of all pages. */
-static json_t *page_of_all(struct api_request *r)
+static json_t *page_of_all(const struct api_request *r, json_t *unreachable)
 {
     json_int_t limit = json_integer_value(json_object_get(r->args, "limit"));
     size_t count = 0, most = limit > 0 ? (size_t)limit : ROWS_USUAL, i;
@@ -69,17 +63,30 @@ static json_t *page_of_all(struct api_request *r)
     if (more && i)
         next = json_incref(json_object_get(all[i - 1], "id"));
     free(all);
-    return json_pack("{s:o,s:o}", "jobs", out, "next", next);
+    return json_pack("{s:o,s:o,s:o}", "jobs", out, "next", next, "unreachable",
+                     unreachable);
 }
 
 void job_list(struct api_request *r)
 {
-    if (r->stage++ == 0)
+    json_t *unreachable;
+
+    if (r->stage++ == 0) {
         ask_with_jobs(r, &command_jobs);
-    if (r->stage == 1 && !r->asked_count)
-        api_respond(r, page_of_all(r));
-    else if (r->stage == 2 && all_answered(r))
-        api_respond(r, page_of_all(r));
+        return;
+    }
+    unreachable = json_array();
+    for (size_t i = 0; i < r->asked_count; i++)
+        if (api_is_absent(r, i))
+            json_array_append_new(unreachable, json_string(r->asked[i]->name));
+    for (size_t i = 0; i < r->asked_count; i++)
+        if ((!api_is_absent(r, i) ||
+             json_array_size(unreachable) == r->asked_count) &&
+            !api_answered(r, i)) {
+            json_decref(unreachable);
+            return;
+        }
+    api_respond(r, page_of_all(r, unreachable));
 }
 
 /* ---- one ---- */
@@ -109,8 +116,6 @@ void job_read(struct api_request *r)
         ask_with_jobs(r, &command_job);
     else if (find(r, &i))
         api_respond(r, json_incref(api_reply(r, i)));
-    if (r->stage == 1 && !r->asked_count)
-        find(r, &i);
 }
 
 void job_cancel(struct api_request *r)
@@ -119,8 +124,6 @@ void job_cancel(struct api_request *r)
 
     if (r->stage++ == 0) {
         ask_with_jobs(r, &command_job);
-        if (!r->asked_count)
-            find(r, &i);
     } else if (r->stage == 2) {
         if (find(r, &i)) {
             char *name = gr_strdup(r->asked[i]->name);
@@ -136,22 +139,62 @@ void job_cancel(struct api_request *r)
 
 /* ---- replays ---- */
 
+/* Why it is not known that a job was made. */
+static const char *why_missing(const struct process_question *q)
+{
+    switch (q->end) {
+    case QUESTION_REFUSED:
+        return q->why;
+    case QUESTION_BUSY:
+        return "too many requests wait for it";
+    case QUESTION_LOST:
+        return "it ended before it replied: it may have made the job";
+    case QUESTION_TIMEOUT:
+        return "it did not reply in time: it may still make the job";
+    case QUESTION_UNREADABLE:
+        return "its reply is not valid";
+    case QUESTION_UNHEARD:
+        return "it did not respond in time";
+    default:
+        return *q->why ? q->why : "it does not run";
+    }
+}
+
+/* No job was made: what was refused says more than who is away. */
+static void fail(struct api_request *r)
+{
+    for (size_t i = 0; i < r->asked_count; i++)
+        if (!api_is_absent(r, i)) {
+            api_answered(r, i);
+            return;
+        }
+    api_answered(r, 0);
+}
+
 void replays_make(struct api_request *r)
 {
-    json_t *jobs;
+    json_t *jobs, *missing;
 
     if (r->stage++ == 0) {
         ask_all(r, PROCESSES_WITH_ARCHIVE, &command_replay);
-        if (!r->asked_count)
-            api_fail(r, WEB_PROCESS_UNAVAILABLE, NULL,
-                     "no ingress runs: start it; `grapnel status` shows the "
-                     "processes");
         return;
     }
-    if (!all_answered(r))
-        return;
     jobs = json_array();
+    missing = json_array();
     for (size_t i = 0; i < r->asked_count; i++)
-        json_array_append(jobs, api_reply(r, i));
-    api_respond(r, json_pack("{s:o}", "jobs", jobs));
+        if (api_reply(r, i))
+            json_array_append(jobs, api_reply(r, i));
+        else
+            json_array_append_new(
+                missing,
+                json_pack("{s:s,s:o}", "process", r->asked[i]->name, "why",
+                          json_text_of(why_missing(r->asked[i]))));
+    if (json_array_size(jobs)) {
+        api_respond(r,
+                    json_pack("{s:O,s:O}", "jobs", jobs, "missing", missing));
+    } else {
+        fail(r);
+    }
+    json_decref(jobs);
+    json_decref(missing);
 }

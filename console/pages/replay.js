@@ -18,8 +18,8 @@ const chosen = (v) => Object.fromEntries(FILTERS.map(({ name }) => [name, v[name
 
 // The sum of what the jobs have counted: {total, left_out: {reason: n}, unsure}
 async function counted(wanted) {
-  const { jobs } = await act("POST", "/replays", { ...wanted, dry_run: true });
-  const out = { total: 0, leftOut: {}, unsure: 0 };
+  const { jobs, missing } = await act("POST", "/replays", { ...wanted, dry_run: true });
+  const out = { total: 0, leftOut: {}, unsure: 0, missing: missing.map((m) => m.process) };
   for (const job of await Promise.all(jobs.map(finished))) {
     if (job.state !== "done") throw new Error(job.last_error || "They could not be counted.");
     out.total += job.total;
@@ -39,13 +39,14 @@ export async function replay(known = {}) {
   const { filters, found } = wanted;
   const left = Object.entries(found.leftOut).filter(([, n]) => n).map(([reason, n]) => `${count(n)} ${words(reason)}`);
   const leftOut = left.length > 0 && ` Left out: ${left.join(", ")}.`;
+  const away = found.missing.length > 0 && ` ${found.missing.join(", ")} did not count: what it has is not sent.`;
   const which = Object.entries(filters).map(([name, value]) => `${name} ${value}`).join(", ");
   if (!found.total) {
-    await open("No event matches", (close) => h("div", { class: "form" }, h("p", null, which, ".", leftOut), h("div", { class: "buttons" }, h("button", { class: "main", onclick: () => close() }, "Close"))));
+    await open("No event matches", (close) => h("div", { class: "form" }, h("p", null, which, ".", leftOut, away), h("div", { class: "buttons" }, h("button", { class: "main", onclick: () => close() }, "Close"))));
     return null;
   }
   return ask({ title: `Send ${plural(found.total, "event")} again?`, action: `Send ${count(found.total)} again`,
-    text: [which, ". Those that come meanwhile are not among them.", leftOut,
+    text: [which, ". Those that come meanwhile are not among them.", leftOut, away,
       found.unsure > 0 && ` Of ${count(found.unsure)} only the body tells whether an endpoint is subscribed to them.`],
     fields: [field({ name: "rate", label: "At most this many a second", kind: "number", value: "500", min: 1 }),
       h("label", { class: "row" }, h("input", { type: "checkbox", name: "new_id", value: "yes" }), "As new events, with new ids: receivers process them once more")],

@@ -286,8 +286,16 @@ const struct command_spec command_process = {
 /* ---- replays ---- */
 
 static const struct value job_item = OBJECT("job", job_fields, "a job");
+static const struct value missing_fields[] = {
+    TEXT("process", "its name"), TEXT("why", "the reason"), {0}};
+static const struct value missing_item = OBJECT("missing", missing_fields, "");
 static const struct value replays_fields[] = {
-    LIST("jobs", &job_item, "one for each ingress"), {0}};
+    LIST("jobs", &job_item, "one for each ingress"),
+    LIST("missing", &missing_item,
+         "processes that have an archive and made no job, as far as is known: "
+         "their events are not sent. Repeat the request with the same "
+         "Idempotency-Key when they run"),
+    {0}};
 const struct command_spec command_replays = {
     .name = "replays",
     .process = "api",

@@ -366,6 +366,9 @@ static const struct value jobs_reply[] = {
     LIST("jobs", &job_item, "the jobs"),
     TEXT("next", "the `before` of the next page; null: there is none",
          .flags = VALUE_NULL),
+    LIST("unreachable", &value_text,
+         "in HTTP: processes whose jobs are missing, as they did not respond",
+         .flags = VALUE_ABSENT),
     {0}};
 const struct command_spec command_jobs = {
     .name = "jobs",

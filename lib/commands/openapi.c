@@ -215,17 +215,21 @@ static json_t *body(const struct command_spec *c, const struct command_route *r)
 
 static json_t *page_of(const struct command_spec *c)
 {
-    const struct value *rows = NULL;
+    const struct value *rows = NULL, *unreachable = NULL;
 
-    for (const struct value *f = c->reply.fields; f && f->name; f++)
+    for (const struct value *f = c->reply.fields; f && f->name; f++) {
         if (strcmp(f->name, c->rows) == 0)
             rows = f;
-    return json_pack("{s:s,s:{s:o,s:{s:[s,s],s:s}},s:[s,s]}", "type", "object",
-                     "properties", "items",
+        if (strcmp(f->name, "unreachable") == 0)
+            unreachable = f;
+    }
+    return json_pack("{s:s,s:{s:o,s:{s:[s,s],s:s},s:o*},s:[s,s]}", "type",
+                     "object", "properties", "items",
                      rows ? openapi_schema(rows, false) : json_object(),
                      "next_cursor", "type", "string", "null", "description",
-                     "for the next page; null: there is none", "required",
-                     "items", "next_cursor");
+                     "for the next page; null: there is none", "unreachable",
+                     unreachable ? openapi_schema(unreachable, false) : NULL,
+                     "required", "items", "next_cursor");
 }
 
 static bool has_version(const struct command_spec *c)

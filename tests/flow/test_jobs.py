@@ -220,6 +220,38 @@ class Replays(Jobs):
         rig.start()
         self.assertEqual(self.ended(rig, job)["state"], "done")
 
+    def test_an_ingress_that_is_away_is_named(self):
+        """Whether it was killed or stopped: its archive has events."""
+        rig = self.api_rig()
+        rig.add("ingress-2")
+        rig.start()
+        wait_for(lambda: rig.accept() and all(
+            rig.rows(name, "SELECT n FROM archive LIMIT 1") for name in ("ingress", "ingress-2")),
+            what="both to have events")
+        for end in ("stop", "kill"):
+            with self.subTest(end):
+                getattr(rig["ingress-2"], end)()
+                ask = {"since": "1h", "rate": 1000}
+                status, reply = self.call(rig, "POST", "/replays", ask, Idempotency_Key=end)
+                self.assertEqual((status, [j["process"] for j in reply["jobs"]], reply["missing"]),
+                                 (200, ["ingress"],
+                                  [{"process": "ingress-2", "why": "it does not run"}]))
+                status, page = self.call(rig, "GET", "/jobs")
+                self.assertEqual((status, page["unreachable"]), (200, ["ingress-2"]))
+                self.assertIn(reply["jobs"][0]["id"], [j["id"] for j in page["items"]])
+                rig.start()
+                status, again = self.call(rig, "POST", "/replays", ask, Idempotency_Key=end)
+                self.assertEqual((status, [j["process"] for j in again["jobs"]], again["missing"]),
+                                 (200, ["ingress", "ingress-2"], []))
+                self.assertEqual(again["jobs"][0]["id"], reply["jobs"][0]["id"])
+                for job in again["jobs"]:
+                    self.assertEqual(self.ended(rig, job)["state"], "done")
+                self.assertEqual(self.call(rig, "GET", "/jobs")[1]["unreachable"], [])
+        for name in ("ingress", "ingress-2"):
+            rig[name].kill()
+        status, reply = self.call(rig, "POST", "/replays", {"since": "1h"})
+        self.assertEqual((status, reply["error"]["code"]), (503, "process_unavailable"))
+
     def test_events_of_one_request_are_judged_each(self):
         rig = self.api_rig()
         rig.config["producers"] = [{"name": "ledger", "tokens": ["a-token-of-the-ledger-1"]}]
