@@ -9,6 +9,7 @@ import json
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -356,6 +357,27 @@ class Python(Receives, RigTest):
         """There is no Ed25519 in the standard library."""
         return not vector["valid"] or any(
             k.startswith("whsec_") for k in vector["keys"])
+
+    def test_a_start_that_fails_says_why_in_one_line(self):
+        rig = self.rig()
+        other = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(other.close)
+        taken = other.getsockname()[1]
+        usual = {"--state": rig.folder / "receiver.db", "--port": rig.ports.take()}
+        for secrets, options, said in [
+                ("", {}, "WEBHOOK_SECRETS is not set"),
+                (f"{OLD} whpk_AAAA", {}, "WEBHOOK_SECRETS: word 2 is not whsec_"),
+                ("whsec_not*base64", {}, "WEBHOOK_SECRETS: word 1 is not whsec_"),
+                (OLD, {"--state": rig.folder / "no" / "receiver.db"}, "--state .*: unable to open"),
+                (OLD, {"--port": taken}, f"--port {taken}: .*in use"),
+                (OLD, {"--port": 70000}, "--port 70000: ")]:
+            with self.subTest(said):
+                words = [str(w) for pair in {**usual, **options}.items() for w in pair]
+                done = subprocess.run(
+                    [*self.PROGRAM, "serve", *words],
+                    env={"WEBHOOK_SECRETS": secrets}, capture_output=True, text=True, timeout=30)
+                self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+                self.assertRegex(done.stderr, f"^{said}.*\n$")
 
     def judge(self, vectors):
         spec = importlib.util.spec_from_file_location("example", self.PROGRAM[1])

@@ -236,6 +236,21 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 128
 
 
+def secrets_of(text):
+    """With a text, sys.exit() prints it to standard error and ends with 1."""
+    secrets = text.split()
+    if not secrets:
+        sys.exit("WEBHOOK_SECRETS is not set: it is the endpoint's secret, whsec_…")
+    for i, secret in enumerate(secrets, 1):
+        try:
+            good = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+        except ValueError:
+            good = False
+        if not good or not secret.startswith("whsec_"):
+            sys.exit(f"WEBHOOK_SECRETS: word {i} is not whsec_ and base64")
+    return secrets
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("what", choices=["serve", "missing"])
@@ -243,16 +258,25 @@ def main():
     parser.add_argument("--state", default="receiver.db")
     parser.add_argument("--older", type=int, default=3600, help="seconds")
     given = parser.parse_args()
-    store = Store(given.state)
-    if given.what == "missing":
+    serves = given.what == "serve"
+    secrets = serves and secrets_of(os.environ.get("WEBHOOK_SECRETS", ""))
+    try:
+        store = Store(given.state)
+        if serves:
+            store.forget(int(time.time()) - KEEP_S)
+    except sqlite3.Error as why:
+        sys.exit(f"--state {given.state}: {why}")
+    if not serves:
         rows = store.missing(int(time.time()) - given.older)
         for series, workspace, number, since_s, unsure in rows:
             log("unsure" if unsure else "missing", workspace, str(number),
                 f"series={series}", f"since={since_s}")
         return 1 if any(not row[4] for row in rows) else 0
-    store.forget(int(time.time()) - KEEP_S)
-    Handler.store, Handler.secrets = store, os.environ["WEBHOOK_SECRETS"].split()
-    server = Server(("127.0.0.1", given.port), Handler)
+    Handler.store, Handler.secrets = store, secrets
+    try:
+        server = Server(("127.0.0.1", given.port), Handler)
+    except (OSError, OverflowError) as why:
+        sys.exit(f"--port {given.port}: {why}")
     log("listens", str(server.server_address[1]))
     server.serve_forever()
 
