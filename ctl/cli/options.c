@@ -116,6 +116,28 @@ char *option_help(const struct command *c, const struct option_spec *o)
     return help;
 }
 
+void option_error(const struct command *c, char why[200])
+{
+    const char prefix[] = "args.", *at = why + sizeof prefix - 1, *end;
+    char name[64], rest[200];
+    bool given = false;
+
+    if (strncmp(why, prefix, sizeof prefix - 1) != 0)
+        return;
+    end = at + strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    snprintf(name, sizeof name, "--%.*s", (int)(end - at), at);
+    for (char *byte = name; *byte; byte++)
+        if (*byte == '_')
+            *byte = '-';
+    if (strlen(name) > 3 && strcmp(name + strlen(name) - 3, "-ms") == 0)
+        name[strlen(name) - 3] = 0;
+    for (int i = 0; c && c->options[i].name; i++)
+        given |= strcmp(c->options[i].name, name) == 0;
+    snprintf(rest, sizeof rest, "%s", given ? end : at);
+    snprintf(why, 200, "%s%.*s", given ? name : "", 200 - (int)sizeof name,
+             rest);
+}
+
 static bool is_option(const char *word)
 {
     return word[0] == '-' && word[1];

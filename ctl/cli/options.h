@@ -38,6 +38,10 @@ const char *option_value(const struct command *c, const struct option_spec *o);
 /* Its help, with default and "(required)"; the caller's. */
 char *option_help(const struct command *c, const struct option_spec *o);
 
+/* An error of a process that begins with "args.role" begins then with --role, if the command has
+ * this option, else with role. */
+void option_error(const struct command *c, char why[200]);
+
 /* What the command line says. Borrows from argv. */
 struct parsed {
     const struct command *command; /* NULL: none was named */

@@ -188,6 +188,8 @@ json_t *ask_needed(struct ctl *c, const char *process, const char *what,
     char why[200];
     json_t *reply = ask(c, process, what, args, timeout_ms, &unreachable, why);
 
+    if (!reply)
+        option_error(c->parsed.command, why);
     if (unreachable)
         *code = complain_away(c, process, why);
     else if (!reply && process_is(process, PROCESSES_WITH_ARCHIVE))

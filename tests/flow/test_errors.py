@@ -226,6 +226,14 @@ class Errors(RigTest):
                 self.assertIn(hint, done.stderr)
                 self.assertEqual(done.stdout, "")
 
+    def test_an_error_of_a_process_names_the_option(self):
+        rig = self.rig(console=True).start()
+        for words in ("tokens", "create", "a", "--role", "boss"), ("console", "link", "--role", "boss"):
+            with self.subTest(words):
+                done = rig.cli_text(*words)
+                self.assertEqual(done.returncode, 1, done.stdout)
+                self.assertRegex(done.stderr, '^(grapnel: )?--role: "boss" is unknown')
+
     def test_a_command_names_the_process_that_does_not_run(self):
         """69, naming the process that can't be reached."""
         rig = self.rig()

@@ -32,6 +32,28 @@ static void options_may_be_anywhere(void **state)
     parsed_fini(&p);
 }
 
+static void an_error_names_the_option_that_was_given(void **state)
+{
+    static const char *const cases[][2] = {
+        {"args.role: \"boss\" is unknown", "--role: \"boss\" is unknown"},
+        {"args.expires_ms: it is over", "--expires: it is over"},
+        {"args.id: it is too long", "id: it is too long"},
+        {"args.role", "--role"},
+        {"the role args.role", "the role args.role"},
+        {"", ""}};
+    struct parsed p;
+    char why[400];
+
+    (void)state;
+    assert_int_equal(PARSE(&p, why, "grapnel", "tokens", "create", "a"), GR_OK);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        snprintf(why, sizeof why, "%s", cases[i][0]);
+        option_error(p.command, why);
+        assert_string_equal(why, cases[i][1]);
+    }
+    parsed_fini(&p);
+}
+
 /* The words of a name may have options between them. */
 static void a_command_may_have_two_words(void **state)
 {
@@ -226,6 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_may_be_anywhere),
+        cmocka_unit_test(an_error_names_the_option_that_was_given),
         cmocka_unit_test(a_command_may_have_two_words),
         cmocka_unit_test(an_option_may_precede_the_command),
         cmocka_unit_test(a_dash_is_a_word_and_two_end_the_options),
