@@ -175,14 +175,49 @@ static void print_row(struct ctl *c, const json_t *row)
         json_string_value(one));
 }
 
+static bool has_row(const json_t *rows, const char *process)
+{
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        if (strcmp(text_of(json_array_get(rows, i), "process"), process) == 0)
+            return true;
+    return false;
+}
+
+/* Names without a row. Returns the exit code. */
+static int complain_missing(const struct ctl *c, const json_t *rows,
+                            const char *dir)
+{
+    int code = 0;
+
+    for (int i = 0; i < c->parsed.arg_count; i++) {
+        const char *name = c->parsed.args[i];
+
+        if (has_row(rows, name))
+            continue;
+        code = dir ? complain(EXIT_REFUSED, "there is no %s.db in %s", name,
+                              dir)
+                   : complain(EXIT_REFUSED,
+                              "%s is not among the processes that `grapnel "
+                              "status` shows; --offline DIR checks the files "
+                              "of a folder",
+                              name);
+    }
+    return code;
+}
+
 int run_verify(struct ctl *c)
 {
     const char *dir = parsed_value(&c->parsed, "--offline");
-    json_t *rows = dir ? of_folder(c, dir) : of_all(c), *row;
-    int code = 0;
+    json_t *rows, *row;
     size_t i;
+    int code;
 
-    if (json_array_size(rows) == 0)
+    for (int k = 0; !dir && k < c->parsed.arg_count; k++)
+        if (!is_process_name(c->parsed.args[k]))
+            return EXIT_USAGE;
+    rows = dir ? of_folder(c, dir) : of_all(c);
+    code = complain_missing(c, rows, dir);
+    if (json_array_size(rows) == 0 && !code)
         code = complain(EXIT_REFUSED, "there is no database to verify%s%s",
                         dir ? " in " : "", dir ? dir : "");
     json_array_foreach(rows, i,

@@ -18,6 +18,18 @@ void processes_find(struct ctl *c, struct processes *p)
     processes_in(c->run_dir, p);
 }
 
+bool is_process_name(const char *name)
+{
+    if (!name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-")] &&
+        process_rank(name) != process_rank(""))
+        return true;
+    complain(EXIT_USAGE,
+             "%s is not the name of a process, such as ingress, sequencer, "
+             "deliverer-1, dlqd, console or ingress-2",
+             name);
+    return false;
+}
+
 /* Connects without ZeroMQ, which would retry until the timeout. Never blocks, also when the
  * process hangs and its queue of connections is full (EAGAIN). */
 bool process_listens(struct ctl *c, const char *process, char why[200])

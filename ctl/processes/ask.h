@@ -16,6 +16,9 @@ enum {
 /* The processes in run_dir. */
 void processes_find(struct ctl *c, struct processes *p);
 
+/* Whether a process may have this name; if not, that was printed. */
+bool is_process_name(const char *name);
+
 /* Whether the process accepts connections; a killed process leaves the file of its socket.
  * false: `why` says the reason. Never blocks. */
 bool process_listens(struct ctl *c, const char *process, char why[200]);

@@ -20,17 +20,9 @@ int run_health(struct ctl *c)
     struct stat st;
     int code = 0;
 
-    for (i = 0; i < count; i++) {
-        const char *name = c->parsed.args[i];
-
-        if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-")] ||
-            process_rank(name) == process_rank(""))
-            return complain(EXIT_USAGE,
-                            "%s is not the name of a process, such as ingress, "
-                            "sequencer, deliverer-1, dlqd, console or "
-                            "ingress-2",
-                            name);
-    }
+    for (i = 0; i < count; i++)
+        if (!is_process_name(c->parsed.args[i]))
+            return EXIT_USAGE;
     need_run_dir(c);
     all = gr_alloc((count + 1) * sizeof *all);
     for (i = 0; i < count; i++)

@@ -234,6 +234,21 @@ class Errors(RigTest):
                 self.assertEqual(done.returncode, 1, done.stdout)
                 self.assertRegex(done.stderr, '^(grapnel: )?--role: "boss" is unknown')
 
+    def test_verify_says_which_process_is_unknown(self):
+        """Also if it checks the databases of others."""
+        rig = self.rig().start()
+        for words, code, said in [
+                (("sequencer", "nope"), USAGE, "nope is not the name of a process"),
+                (("sequencer", "deliverer-9"), 1, "deliverer-9 is not among the processes"),
+                (("--offline", rig.state_dir, "nope"), 1, f"there is no nope.db in {rig.state_dir}")]:
+            with self.subTest(words):
+                done = rig.cli_text("verify", *map(str, words))
+                self.assertEqual(done.returncode, code, done.stdout)
+                self.assertIn(said, done.stderr)
+                self.assertNotIn("there is no database to verify", done.stderr)
+                if code == 1 and words[0] == "sequencer":
+                    self.assertRegex(done.stdout, "sequencer +ok")
+
     def test_a_command_names_the_process_that_does_not_run(self):
         """69, naming the process that can't be reached."""
         rig = self.rig()
