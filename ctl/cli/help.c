@@ -62,7 +62,7 @@ void help_all(void)
     printf("\n");
     print_globals();
     printf("      --version\n\n`grapnel COMMAND --help` shows options and "
-           "examples; so does man grapnel.\nExit codes:");
+           "examples; so does man grapnel.\nExit codes: ");
     for (size_t i = 0; i < COUNT_OF(codes); i++)
         printf("%s%s %s",
                i == 3 ? ",\n"

@@ -249,6 +249,10 @@ class Errors(RigTest):
                 if code == 1 and words[0] == "sequencer":
                     self.assertRegex(done.stdout, "sequencer +ok")
 
+    def test_help_lists_the_exit_codes(self):
+        done = self.rig().cli_text("--help")
+        self.assertIn("Exit codes: 0 done, 1 ", done.stdout)
+
     def test_a_command_names_the_process_that_does_not_run(self):
         """69, naming the process that can't be reached."""
         rig = self.rig()
