@@ -430,6 +430,9 @@ static const struct value erase_reply[] = {
     BOOL("done", "false: ask again, with `position`"),
     INTEGER("position", "where the next request continues"),
     INTEGER("changed", "rows that were erased"),
+    TEXT("waits_for",
+         "what has to happen elsewhere before it goes on; null: nothing",
+         .flags = VALUE_NULL),
     {0}};
 const struct command_spec command_erase = {
     .name = "erase",

@@ -180,7 +180,8 @@ static void scrub(struct daemon *d, struct erase_step *s)
             return;
         s->position = replica_turn(d->replica) + db_has_turn(d->db);
     }
-    s->done = !d->replica || replica_forget(d->replica, s->position);
+    s->done = !d->replica ||
+              replica_forget(d->replica, s->position, s->waits_for);
 }
 
 static void work(struct daemon *d, struct erase_step *s)
@@ -222,6 +223,7 @@ json_t *daemon_erase_ask(void *self, json_t *args, char why[200])
         s.phase++;
     erasures_refresh(d->erasures);
     work(d, &s);
-    return json_pack("{s:b,s:I,s:I}", "done", s.done, "position",
-                     (json_int_t)s.position, "changed", (json_int_t)s.changed);
+    return json_pack("{s:b,s:I,s:I,s:o}", "done", s.done, "position",
+                     (json_int_t)s.position, "changed", (json_int_t)s.changed,
+                     "waits_for", json_text_or_null(s.waits_for));
 }

@@ -29,6 +29,7 @@ struct erase_step {
         position;    /* 0 at first; changed: where the next request continues */
     int64_t changed; /* rows that were erased */
     bool done;
+    char waits_for[200]; /* in words; "": for nothing */
 };
 
 /* What a process does in a phase: daemon_plan's `erase`. `done` is false on entry. */

@@ -514,9 +514,15 @@ int64_t replica_turn(struct replica *r)
     return s.n;
 }
 
-bool replica_forget(struct replica *r, int64_t n)
+bool replica_forget(struct replica *r, int64_t n, char why[200])
 {
-    return replicator_forget(r->replicator, n);
+    struct snapshot_state snapshot;
+
+    if (replicator_forget(r->replicator, n))
+        return true;
+    replicator_snapshots(r->replicator, &snapshot);
+    snprintf(why, 200, "%.199s", snapshot.error);
+    return false;
 }
 
 json_t *replica_json(struct replica *r)

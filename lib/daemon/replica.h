@@ -65,8 +65,8 @@ void replica_waits_why(struct replica *r, int64_t since_ms, char why[200]);
 
 /* The last turn in the engine's log. */
 int64_t replica_turn(struct replica *r);
-/* See snapshotter_forget(). */
-bool replica_forget(struct replica *r, int64_t n);
+/* See snapshotter_forget(). false: `why` says what it waits for, "" if for nothing but its own work. */
+bool replica_forget(struct replica *r, int64_t n, char why[200]);
 
 /* For `status`. */
 json_t *replica_json(struct replica *r);

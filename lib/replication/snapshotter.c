@@ -93,13 +93,19 @@ static void wake(struct snapshotter *s)
     pthread_cond_signal(&s->wake_up);
 }
 
-static void note_success(struct snapshotter *s)
+/* The engine responds, but there is something to wait for. */
+static void note_wait(struct snapshotter *s, const char *why)
 {
     s->retry_ms = 0;
     lock(s);
     s->state.failing_since_ms = 0;
-    s->state.error[0] = 0;
+    snprintf(s->state.error, sizeof s->state.error, "%s", why);
     unlock(s);
+}
+
+static void note_success(struct snapshotter *s)
+{
+    note_wait(s, "");
 }
 
 /* Waits longer each time. */
@@ -232,11 +238,8 @@ static void forget(struct snapshotter *s, int64_t n)
         note_failure(s, *why ? why : "this start does not own the store");
         return;
     }
-    note_success(s);
+    note_wait(s, why);
     if (!all) {
-        lock(s);
-        snprintf(s->state.error, sizeof s->state.error, "%s", why);
-        unlock(s);
         look(s); /* a host that cannot follow may need another snapshot */
     } else if (!more) {
         s->forget_since_ms = 0;

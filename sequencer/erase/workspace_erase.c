@@ -250,6 +250,14 @@ static void send_question(struct step *s, const char *process,
     json_decref(args);
 }
 
+static void say_waits(struct step *s, const char *process, const char *why)
+{
+    char *error = gr_printf("waits for %s: %s", process, why);
+
+    job_set_error(s->job, error);
+    free(error);
+}
+
 /* Asks a process for its part. The reply, the caller's; NULL: it is not there yet, and *wait_ms says
  * how long to wait. */
 static json_t *ask(struct step *s, const char *process, const char *phase,
@@ -261,7 +269,7 @@ static json_t *ask(struct step *s, const char *process, const char *phase,
                                (long long)number(s, "n"));
     bool unreachable, away;
     json_t *reply = NULL;
-    char why[200] = "", *error;
+    char why[200] = "";
 
     if (!e->question || strcmp(question, e->question) != 0) {
         forget_question(e);
@@ -282,9 +290,7 @@ static json_t *ask(struct step *s, const char *process, const char *phase,
     }
     forget_question(e);
     if (!reply) {
-        error = gr_printf("waits for %s: %s", process, why);
-        job_set_error(s->job, error);
-        free(error);
+        say_waits(s, process, why);
         *wait_ms = AGAIN_MS;
     } else if (*s->job->last_error) {
         job_set_error(s->job, "");
@@ -319,7 +325,11 @@ static int each_process(struct step *s, const char *phase, const char *kinds,
     } else if (reply) {
         int64_t position = json_integer_value(
             json_object_get(reply, "position"));
+        const char *waits_for = json_string_value(
+            json_object_get(reply, "waits_for"));
 
+        if (waits_for)
+            say_waits(s, process, waits_for);
         if (position && position == number(s, "position"))
             wait_ms = AGAIN_MS; /* it waits for something itself */
         set_number(s, "position", position);
@@ -498,17 +508,12 @@ static const char *behind_with_outcomes(struct step *s)
 static int sent_step(struct step *s)
 {
     const char *behind = behind_with_outcomes(s);
-    char *error;
 
+    if (!behind &&
+        (int64_t)links_cursor(s->q->d.links, "dlqd") < number(s, "n"))
+        behind = "dlqd";
     if (behind) {
-        error = gr_printf("waits for %s: it has not taken all messages",
-                          behind);
-        job_set_error(s->job, error);
-        free(error);
-        return AGAIN_MS;
-    }
-    if ((int64_t)links_cursor(s->q->d.links, "dlqd") < number(s, "n")) {
-        job_set_error(s->job, "waits for dlqd: it has not taken all messages");
+        say_waits(s, behind, "it has not taken all messages");
         return AGAIN_MS;
     }
     begin_phase(s, "rest");

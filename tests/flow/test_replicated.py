@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import sys
@@ -160,6 +161,19 @@ class Replicated(Erasure, RigTest):
             wait_for(b[name].up, 60, f"{name} of b to own its store")
         self.assertEqual(b.trace(kept)["sequence"], 1)
         self.assertEqual(b.rows("sequencer", "SELECT 1 FROM events WHERE workspace = 'ws-2'"), [])
+
+    def test_an_erasure_names_the_host_that_it_waits_for(self):
+        _, a, b = self.pair()
+        a.start()
+        b.follow()
+        a.wait_status(a.accept(a.plane_body("ws-2")))
+        b.kill()
+        job, code = a.cli("workspaces", "erase", "ws-2")
+        self.assertEqual(code, 0)
+        wait_for(lambda: re.match("waits for (ingress|sequencer|dlqd): an erasure waits until b has read turn ",
+                                  self.job(a, job).get("last_error") or ""), 60, "the reason")
+        b.follow()
+        self.ended(a, job)
 
     def test_a_stop_gives_the_stores_away(self):
         """P1: a standby does not wait for the silence of a process that was stopped, and the stopped host follows it afterwards."""
