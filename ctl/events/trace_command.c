@@ -45,6 +45,7 @@ int trace_print_matches(struct ctl *c, json_t *reply)
         {.head = "STATUS", .cell = match_status},
         {0}};
     json_t *matches = json_object_get(reply, "matches");
+    size_t count = json_array_size(matches);
 
     if (c->json) {
         print_json(json_incref(reply));
@@ -54,8 +55,8 @@ int trace_print_matches(struct ctl *c, json_t *reply)
     fflush(stdout);
     return complain(
         EXIT_REFUSED,
-        "%zu events share this provider id; use one of the evt_ ids above",
-        json_array_size(matches));
+        "%zu%s events share this provider id; use one of the evt_ ids above",
+        count, count < SAME_ID_MAX ? "" : " or more");
 }
 
 /* ---- ask ---- */

@@ -10,6 +10,7 @@ enum {
     TOKEN_WORKSPACE_MAX_BYTES = 255, /* of the workspace of a token */
     TEXT_MAX_BYTES = 4096, /* a provider's id, a type, a workspace, an error */
     HEADERS_MAX_BYTES = 64 * 1024, /* headers of one request, packed */
+    SAME_ID_MAX = 100, /* events that `trace` lists for a provider's id */
     URL_MAX_BYTES = 16 * 1024,
     RESPONSE_MAX_BYTES = 16 * 1024,
     DEDUPE_KEYS_MAX = 15,              /* idempotency keys of one source */

@@ -52,7 +52,9 @@ static const struct value match_fields[] = {
     {0}};
 static const struct value match = OBJECT("match", match_fields, "one event");
 static const struct value matches_fields[] = {
-    LIST("matches", &match, "the events with this provider id"), {0}};
+    LIST("matches", &match, "the newest events with this provider id",
+         .max = SAME_ID_MAX),
+    {0}};
 static const struct value matches = OBJECT(
     "reply", matches_fields,
     "if several events have this provider id: ask again with an evt_ id");

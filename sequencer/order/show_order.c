@@ -150,7 +150,8 @@ static int has_arrived(struct sequencer *q, const char *source,
 
     if (store_event_n(q->store, wire_text(own_id)))
         return 1;
-    return provider_ids_find(q->provider_ids, source, provider_id, 1, &event);
+    return provider_ids_find(q->provider_ids, source, provider_id, INT64_MAX, 1,
+                             &event);
 }
 
 json_t *show_listed(void *self, json_t *args, char why[200])

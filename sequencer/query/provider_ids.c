@@ -334,6 +334,7 @@ void provider_ids_note(struct provider_ids *p, const struct event_row *e)
 struct wanted {
     const char *source, *id;
     uint64_t hash;
+    int64_t below;
     int max, count;
     int64_t *events;
 };
@@ -352,10 +353,15 @@ static bool is_it(struct provider_ids *p, const struct wanted *w, int64_t event)
 static void look_at(struct provider_ids *p, struct wanted *w, int64_t block,
                     const struct entries *e)
 {
-    int64_t last = -1;
+    int64_t last = -1, first = first_of(block);
+    size_t i = e->count;
 
-    for (size_t i = e->count; i-- > 0 && w->count < w->max;) {
-        int64_t event = first_of(block) + (int64_t)(e->list[i] & OFFSET);
+    if (w->below <= first)
+        return;
+    if (w->below - first <= (int64_t)OFFSET)
+        i = count_before(e, (uint64_t)(w->below - first));
+    while (i-- > 0 && w->count < w->max) {
+        int64_t event = first + (int64_t)(e->list[i] & OFFSET);
 
         if (((e->list[i] ^ w->hash) & ~OFFSET) || event == last ||
             !is_it(p, w, event))
@@ -381,22 +387,25 @@ static bool read_newest(struct provider_ids *p)
 }
 
 int provider_ids_find(struct provider_ids *p, const char *source,
-                      const char *id, int max, int64_t *events)
+                      const char *id, int64_t below, int max, int64_t *events)
 {
     struct wanted w = {.source = source,
                        .id = id,
                        .hash = hash_of(id),
+                       .below = below,
                        .max = max,
                        .events = events};
-    int64_t first;
+    int64_t first, block = p->next;
 
-    if (!*id)
+    if (!*id || below < 1)
         return 0;
     if (!read_newest(p))
         return -1;
     look_at(p, &w, p->next, &p->recent);
     first = db_number(p->db, p->first, p->next * PARTS) / PARTS;
-    for (int64_t block = p->next; block-- > first && w.count < max;) {
+    if (below < first_of(block))
+        block = (below - 1) / PROVIDER_BLOCK + 1;
+    while (block-- > first && w.count < max) {
         struct entries e = read_part(p, part_of(block, w.hash));
 
         look_at(p, &w, block, &e);

@@ -32,10 +32,10 @@ void provider_ids_tidy(struct provider_ids *p);
 /* Events may have other ids than before; their block may be written already. */
 void provider_ids_note(struct provider_ids *p, const struct event_row *e);
 
-/* The numbers of up to `max` events with this id, the newest first. With `source`, only its events whose own id this is; NULL: all
+/* The numbers of up to `max` events below number `below` with this id, the newest first. With `source`, only its events whose own id this is; NULL: all
  * events, also those whose delivery has this id. Returns how many; -1: provider_ids_work() has more than 65,536 numbers of events
  * to read, as after an upgrade. */
 int provider_ids_find(struct provider_ids *p, const char *source,
-                      const char *id, int max, int64_t *events);
+                      const char *id, int64_t below, int max, int64_t *events);
 
 #endif

@@ -24,7 +24,7 @@ enum {
     COUNTED_MAX = 100000, /* by store_open_figures() */
     ANY = -1,
     KNOWN_ENDPOINTS = 64,
-    SAME_ID_MAX = 100,
+    SAME_ID_PIECE = 32, /* events with a provider's id, found at once */
 };
 
 struct query {
@@ -397,7 +397,8 @@ bool events_of_provider_id(struct sequencer *q, const char *id, event_fn *fn,
                            void *arg, char why[200])
 {
     int64_t found[SAME_ID_MAX];
-    int n = provider_ids_find(q->provider_ids, NULL, id, SAME_ID_MAX, found);
+    int n = provider_ids_find(q->provider_ids, NULL, id, INT64_MAX, SAME_ID_MAX,
+                              found);
 
     if (n < 0)
         return events_unread(q, why);
@@ -416,15 +417,39 @@ static void on_same_id(void *arg, const struct event_row *e)
 {
     struct by_id *b = arg;
 
-    if ((int64_t)json_array_size(b->list) < b->w->limit &&
-        takes_event(b->w, e) && reaches_endpoint(b->q, b->w, e->n))
+    if (takes_event(b->w, e) && reaches_endpoint(b->q, b->w, e->n))
         add_event(b->q, b->w, e, b->list);
+}
+
+static bool search_by_id(struct sequencer *q, struct query *w, const char *id,
+                         json_t *list, char why[200])
+{
+    struct by_id b = {q, w, list};
+    int64_t found[SAME_ID_PIECE];
+
+    w->more = ask_endpoint(q, w);
+    while (w->more && !enough(w, list)) {
+        int i = 0, n = provider_ids_find(q->provider_ids, NULL, id, w->event,
+                                         SAME_ID_PIECE, found);
+
+        if (n < 0)
+            return events_unread(q, why);
+        for (; i < n && !enough(w, list); i++) {
+            w->looked++;
+            w->event = found[i];
+            w->endpoint_id = 0;
+            store_each_event(q->search, &found[i], 1, on_same_id, &b);
+        }
+        w->more = i < n || n == SAME_ID_PIECE;
+    }
+    return true;
 }
 
 json_t *events_search(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
     struct query w;
+    const char *id;
     json_t *list;
     int status;
 
@@ -432,17 +457,13 @@ json_t *events_search(void *self, json_t *args, char why[200])
         return NULL;
     status = status_of(w.status);
     list = json_array();
-    if (text_arg(args, "id")) {
-        w.more = false;
-        if (ask_endpoint(self, &w) &&
-            !events_of_provider_id(q, text_arg(args, "id"), on_same_id,
-                                   &(struct by_id){q, &w, list}, why)) {
-            json_decref(list);
-            return NULL;
-        }
-        return json_pack("{s:o,s:o}", "events", list, "next", cursor(&w));
+    id = text_arg(args, "id");
+    if (!id) {
+        search_events(q, &w, status, list);
+    } else if (!search_by_id(q, &w, id, list, why)) {
+        json_decref(list);
+        return NULL;
     }
-    search_events(self, &w, status, list);
     return json_pack("{s:o,s:o}", "events", list, "next", cursor(&w));
 }
 

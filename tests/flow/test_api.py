@@ -271,11 +271,11 @@ class Lists(Api):
         self.assertEqual(one["id"], ids[-1])
         self.assertEqual(self.get(rig, "/events?until=2020-01-01")["items"], [])
 
-    def pages(self, rig, path):
+    def pages(self, rig, path, **how):
         """The ids of all pages."""
         ids, cursor = [], ""
         while cursor is not None:
-            page = self.get(rig, path + (f"&cursor={cursor}" if cursor else ""))
+            page = self.get(rig, path + (f"&cursor={cursor}" if cursor else ""), **how)
             ids += [e["id"] for e in page["items"]]
             cursor = page["next_cursor"]
         return ids
@@ -309,6 +309,33 @@ class Lists(Api):
             self.assertEqual(self.pages(rig, "/events?" + query), events, query)
         found, _ = rig.cli("events", "--endpoint", "le*")
         self.assertEqual([e["id"] for e in found], [two])
+
+    def test_an_event_is_found_below_many_of_the_same_provider_id(self):
+        rig = self.api_rig({"sources": [
+            {"name": name, "provider": "plane", "secrets": ["${PLANE_SECRET}"]}
+            for name in ("plane", "plane2")]}).start()
+        token = rig.cli("tokens", "create", "t", "--role", "workspace", "--workspace",
+                        "ws-1")[0]["token"]
+        body = rig.plane_body("ws-1")
+        headers = sign_plane(body)
+        first = rig.accept(body, headers=headers)
+        other = rig.plane_body("ws-2")
+        headers = {**sign_plane(other), "X-Plane-Delivery": headers["X-Plane-Delivery"]}
+        others = [rig.accept(other, headers=headers, source="plane2") for _ in range(120)]
+        rig.wait_status(others[0])
+        rig.settle()
+        path, newest_first = f"/events?id={headers['X-Plane-Delivery']}", others[::-1] + [first]
+        for query, events in (("", newest_first), ("&limit=7", newest_first),
+                              ("&limit=121", newest_first), ("&limit=1000", newest_first),
+                              ("&workspace=ws-1", [first]), ("&status=done", [others[0], first]),
+                              ("&endpoint=crm", [others[0], first]), ("&source=plane", [first]),
+                              ("&status=duplicate&limit=50", others[:0:-1]), ("x", [])):
+            self.assertEqual(self.pages(rig, path + query), events, query)
+        self.assertEqual(self.pages(rig, path, token=token), [first])
+        found, _ = rig.cli("events", "--id", headers["X-Plane-Delivery"], "--limit", "200")
+        self.assertEqual([e["id"] for e in found], newest_first)
+        said = rig.cli_text("trace", headers["X-Plane-Delivery"])
+        self.assertIn("100 or more events share this provider id", said.stderr)
 
 
 class Replies(Api):

@@ -128,7 +128,7 @@ static void work_off(void)
 static int64_t found(const char *id)
 {
     int64_t events[MAX];
-    int n = provider_ids_find(ids, NULL, id, MAX, events);
+    int n = provider_ids_find(ids, NULL, id, INT64_MAX, MAX, events);
 
     assert_in_range(n, 0, 1);
     return n ? events[0] : 0;
@@ -196,12 +196,44 @@ static void several_events_of_an_id_are_found_newest_first(void **state)
         add_many(PROVIDER_BLOCK);
     }
     add("same");
-    assert_int_equal(provider_ids_find(ids, NULL, "same", MAX, events), 7);
+    assert_int_equal(
+        provider_ids_find(ids, NULL, "same", INT64_MAX, MAX, events), 7);
     for (int i = 1; i < 7; i++)
         assert_true(events[i] < events[i - 1]);
     assert_int_equal(events[0], next_event - 1);
     assert_int_equal(events[6], 1);
-    assert_int_equal(provider_ids_find(ids, NULL, "same", 2, events), 2);
+    assert_int_equal(provider_ids_find(ids, NULL, "same", INT64_MAX, 2, events),
+                     2);
+}
+
+static void a_search_continues_below_an_event(void **state)
+{
+    int64_t all[MAX], events[MAX], below = INT64_MAX;
+    int count;
+
+    (void)state;
+    for (int block = 0; block < 3; block++) {
+        add("same");
+        add("same");
+        add("same");
+        add_many(PROVIDER_BLOCK - 3);
+    }
+    add("same");
+    count = provider_ids_find(ids, NULL, "same", INT64_MAX, MAX, all);
+    assert_int_equal(count, 10);
+    for (int i = 0; i < count; i++, below = events[0]) {
+        assert_int_equal(provider_ids_find(ids, NULL, "same", below, 1, events),
+                         1);
+        assert_int_equal(events[0], all[i]);
+        assert_int_equal(
+            provider_ids_find(ids, NULL, "same", all[i] + 1, MAX, events),
+            count - i);
+        assert_int_equal(events[0], all[i]);
+    }
+    assert_int_equal(provider_ids_find(ids, NULL, "same", below, 1, events), 0);
+    assert_int_equal(provider_ids_find(ids, NULL, "same", 0, 1, events), 0);
+    assert_int_equal(provider_ids_find(ids, NULL, "same", INT64_MIN, 1, events),
+                     0);
 }
 
 static void set_ids(int64_t event, const char *provider_id,
@@ -229,7 +261,8 @@ static void a_changed_id_is_found(void **state)
         int64_t events[MAX];
 
         assert_int_equal(found(id_of(100)), 0);
-        assert_int_equal(provider_ids_find(ids, NULL, "other", MAX, events), 4);
+        assert_int_equal(
+            provider_ids_find(ids, NULL, "other", INT64_MAX, MAX, events), 4);
         assert_int_equal(events[0], 49300);
         assert_int_equal(events[1], 49200);
         assert_int_equal(events[2], 200);
@@ -248,13 +281,17 @@ static void an_event_is_found_once_by_either_id(void **state)
         add_both("p", "d");
         add_both("d", "");
         add_both("d", "d");
-        assert_int_equal(provider_ids_find(ids, NULL, "d", MAX, events),
-                         3 * (i + 1));
-        assert_int_equal(provider_ids_find(ids, NULL, "p", MAX, events), i + 1);
+        assert_int_equal(
+            provider_ids_find(ids, NULL, "d", INT64_MAX, MAX, events),
+            3 * (i + 1));
+        assert_int_equal(
+            provider_ids_find(ids, NULL, "p", INT64_MAX, MAX, events), i + 1);
         add_many(2 * PROVIDER_BLOCK);
     }
-    assert_int_equal(provider_ids_find(ids, NULL, "d", MAX, events), 6);
-    assert_int_equal(provider_ids_find(ids, NULL, "", MAX, events), 0);
+    assert_int_equal(provider_ids_find(ids, NULL, "d", INT64_MAX, MAX, events),
+                     6);
+    assert_int_equal(provider_ids_find(ids, NULL, "", INT64_MAX, MAX, events),
+                     0);
 }
 
 static void an_event_of_a_source_is_found_by_its_own_id_only(void **state)
@@ -266,11 +303,15 @@ static void an_event_of_a_source_is_found_by_its_own_id_only(void **state)
     db_exec(db, "UPDATE events SET source = 'other'");
     add_both("q", "p");
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(provider_ids_find(ids, "s", "p", 1, &event), 0);
-        assert_int_equal(provider_ids_find(ids, "other", "d", 1, &event), 0);
-        assert_int_equal(provider_ids_find(ids, "other", "p", 1, &event), 1);
+        assert_int_equal(provider_ids_find(ids, "s", "p", INT64_MAX, 1, &event),
+                         0);
+        assert_int_equal(
+            provider_ids_find(ids, "other", "d", INT64_MAX, 1, &event), 0);
+        assert_int_equal(
+            provider_ids_find(ids, "other", "p", INT64_MAX, 1, &event), 1);
         assert_int_equal(event, 1);
-        assert_int_equal(provider_ids_find(ids, "s", "q", 1, &event), 1);
+        assert_int_equal(provider_ids_find(ids, "s", "q", INT64_MAX, 1, &event),
+                         1);
         assert_int_equal(event, 2);
         add_many(2 * PROVIDER_BLOCK);
     }
@@ -305,7 +346,8 @@ static void blocks_without_events_are_skipped(void **state)
     next_event += 1000LL * PROVIDER_BLOCK;
     add("far");
     /* What is between them is not known before the next turn. */
-    assert_int_equal(provider_ids_find(ids, NULL, "far", 1, &event), -1);
+    assert_int_equal(provider_ids_find(ids, NULL, "far", INT64_MAX, 1, &event),
+                     -1);
     assert_false(provider_ids_work(ids, next_event));
     assert_int_equal(found("far"), next_event - 1);
     add_many(2 * PROVIDER_BLOCK);
@@ -470,9 +512,11 @@ many_events_of_an_earlier_version_are_found_when_all_are_read(void **state)
 
     (void)state;
     open_earlier(200000);
-    assert_int_equal(provider_ids_find(ids, NULL, "own-3", 1, &event), -1);
+    assert_int_equal(
+        provider_ids_find(ids, NULL, "own-3", INT64_MAX, 1, &event), -1);
     assert_true(provider_ids_work(ids, next_event));
-    assert_int_equal(provider_ids_find(ids, NULL, "own-3", 1, &event), -1);
+    assert_int_equal(
+        provider_ids_find(ids, NULL, "own-3", INT64_MAX, 1, &event), -1);
     work_off();
     assert_int_equal(found("own-3"), 3);
     assert_int_equal(found("old-200000"), 200000);
@@ -546,7 +590,7 @@ static void compare_random(void)
     char id[20];
     sqlite3_stmt *s = NULL;
 
-    count = provider_ids_find(ids, NULL, some_id(id), 100, events);
+    count = provider_ids_find(ids, NULL, some_id(id), INT64_MAX, 100, events);
     assert_int_equal(
         sqlite3_prepare_v2(db_handle(db),
                            "SELECT n FROM events WHERE ?1 IN (provider_id, "
@@ -611,6 +655,7 @@ int main(void)
         TEST(the_first_turns_write_all_blocks_that_are_missing),
         TEST(a_turn_reads_a_bounded_number_of_events),
         TEST(several_events_of_an_id_are_found_newest_first),
+        TEST(a_search_continues_below_an_event),
         TEST(a_changed_id_is_found),
         TEST(an_event_is_found_once_by_either_id),
         TEST(an_event_of_a_source_is_found_by_its_own_id_only),
