@@ -17,26 +17,6 @@ void timeline_add(json_t *timeline, const json_t *reply)
     json_array_extend(timeline, json_object_get(reply, "timeline"));
 }
 
-static bool same(const json_t *a, const json_t *b, const char *key)
-{
-    return json_equal(json_object_get(a, key), json_object_get(b, key));
-}
-
-/* The sequencer's entry of this attempt; NULL: it has none. */
-static json_t *stored_attempt(const json_t *event, const json_t *attempt)
-{
-    json_t *delivery, *stored;
-    size_t i, k;
-
-    json_array_foreach(json_object_get(event, "deliveries"), i, delivery)
-        json_array_foreach(
-            json_object_get(delivery, "attempts"), k,
-            stored) if (same(delivery, attempt, "endpoint") &&
-                        same(stored, attempt, "n") &&
-                        same(stored, attempt, "at")) return stored;
-    return NULL;
-}
-
 static const char *text(const json_t *object, const char *key)
 {
     const char *s = json_string_value(json_object_get(object, key));
@@ -44,17 +24,46 @@ static const char *text(const json_t *object, const char *key)
     return s ? s : "";
 }
 
+/* What tells an attempt from the others of its event; the caller's. */
+static char *key_of(const char *endpoint, const json_t *attempt)
+{
+    return gr_printf(
+        "%lld %s %s",
+        (long long)json_integer_value(json_object_get(attempt, "n")),
+        text(attempt, "at"), endpoint);
+}
+
+/* The sequencer's entries of attempts, by key_of(); the caller's. */
+static json_t *stored_attempts(const json_t *event)
+{
+    json_t *out = json_object(), *delivery, *stored;
+    size_t i, k;
+
+    json_array_foreach(json_object_get(event, "deliveries"), i, delivery)
+        json_array_foreach(json_object_get(delivery, "attempts"), k, stored)
+    {
+        char *key = key_of(text(delivery, "endpoint"), stored);
+
+        json_object_set(out, key, stored);
+        free(key);
+    }
+    return out;
+}
+
 void timeline_add_attempts(json_t *timeline, const json_t *event,
                            const json_t *reply)
 {
     static const char *const keys[] = {"sends", "request", "timings",
                                        "response", "span_id"};
-    json_t *attempt, *stored;
+    json_t *all = stored_attempts(event), *attempt, *stored;
     size_t i, k;
 
     json_array_foreach(json_object_get(reply, "attempts"), i, attempt)
     {
-        stored = stored_attempt(event, attempt);
+        char *key = key_of(text(attempt, "endpoint"), attempt);
+
+        stored = json_object_get(all, key);
+        free(key);
         if (!stored) { /* "attempt 2 at crm: retrying, responded 503" */
             const char *error = text(attempt, "error");
             char *what = gr_printf(
@@ -74,6 +83,7 @@ void timeline_add_attempts(json_t *timeline, const json_t *event,
                 json_object_set(stored, keys[k],
                                 json_object_get(attempt, keys[k]));
     }
+    json_decref(all);
 }
 
 static int compare(const void *a, const void *b)
