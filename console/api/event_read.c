@@ -225,19 +225,16 @@ void attempt_read(struct api_request *r)
         api_processes(r, "deliverer", &p);
         for (size_t i = 0; i < p.count; i++)
             api_ask(r, p.names[i], &command_attempts,
-                    json_pack("{s:s}", "id", event));
+                    json_pack("{s:s,s:s,s:I}", "id", event, "endpoint",
+                              endpoint, "n", n));
         processes_fini(&p);
         free(endpoint);
         return;
     }
+    free(endpoint);
     for (size_t i = 0; i < r->asked_count; i++)
         json_array_foreach(json_object_get(api_reply(r, i), "attempts"), k, a)
-        {
-            if (json_integer_value(json_object_get(a, "n")) == n &&
-                strcmp(text_of(a, "endpoint"), endpoint) == 0)
-                found = a;
-        }
-    free(endpoint);
+            found = a;
     if (found) {
         api_respond(r, json_incref(found));
         return;

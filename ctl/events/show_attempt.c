@@ -35,31 +35,29 @@ void show_responses(const json_t *attempts)
 static json_t *collect(struct ctl *c, const char *id, int64_t n,
                        const char *endpoint)
 {
-    json_t *found = json_array();
+    json_t *found = json_array(),
+           *args = json_pack("{s:s,s:I,s:s*}", "id", id, "n", (json_int_t)n,
+                             "endpoint", endpoint);
     struct processes p;
 
     processes_find(c, &p);
     for (size_t i = 0; i < p.count; i++) {
         bool unreachable;
         char why[200];
-        json_t *reply, *a;
-        size_t k;
+        json_t *reply;
 
         if (!process_is(p.names[i], "deliverer"))
             continue;
-        reply = ask(c, p.names[i], "trace", json_pack("{s:s}", "id", id),
-                    ASK_STATUS_MS, &unreachable, why);
+        reply = ask(c, p.names[i], "trace", json_incref(args), ASK_STATUS_MS,
+                    &unreachable, why);
         if (unreachable)
             complain(0,
                      "%s cannot be reached; its attempts are missing here (%s)",
                      p.names[i], why);
-        json_array_foreach(
-            json_object_get(reply, "attempts"), k,
-            a) if (integer_of(a, "n") == n && *text_of(a, "endpoint") &&
-                   (!endpoint || strcmp(text_of(a, "endpoint"), endpoint) == 0))
-            json_array_append(found, a);
+        json_array_extend(found, json_object_get(reply, "attempts"));
         json_decref(reply);
     }
+    json_decref(args);
     processes_fini(&p);
     return found;
 }

@@ -133,13 +133,16 @@ static void add_row(void *self, const struct task_row *row)
 json_t *delivery_trace_event(void *self, json_t *args, char why[200])
 {
     const char *id = json_string_value(json_object_get(args, "id"));
+    const char *endpoint = json_string_value(json_object_get(args, "endpoint"));
     struct delivery_trace t = {.d = self};
     struct task *task;
 
     (void)why;
     t.attempts = json_array();
     t.waiting = json_array();
-    store_attempts_of_event(&t.d->store, id, add_attempt, &t);
+    store_attempts_of_event(&t.d->store, id, endpoint ? endpoint : "",
+                            json_integer_value(json_object_get(args, "n")),
+                            add_attempt, &t);
     store_tasks_of_event(&t.d->store, id, add_row, &t);
     LIST_FOREACH(task, &t.d->tasks.all, link)
     if (strcmp(task->event_id, id) == 0)

@@ -113,7 +113,9 @@ static void prepare_attempts(struct store *s)
     s->sql.attempts_of_event = prepare(
         s,
         "SELECT " ROW_NAMES(
-            ATTEMPT_COLUMNS) " FROM attempts WHERE event_id = ?1 ORDER BY n");
+            ATTEMPT_COLUMNS) " FROM attempts WHERE event_id = ?1 AND (?2 = '' "
+                             "OR endpoint = ?2) AND (?3 = 0 OR attempts = ?3) "
+                             "ORDER BY n");
     s->sql.attempt_last = prepare(s, "SELECT max(n) FROM attempts");
     s->sql.attempts_after = prepare(
         s, "SELECT " ROW_NAMES(
@@ -405,12 +407,15 @@ bool store_attempt_get(struct store *s, uint64_t n, attempt_row_fn *each,
 }
 
 void store_attempts_of_event(struct store *s, const char *event_id,
+                             const char *endpoint, int64_t attempts,
                              attempt_row_fn *each, void *self)
 {
     stmt *q = s->sql.attempts_of_event;
     struct attempt_row row;
 
     bind_text(q, 1, event_id);
+    bind_text(q, 2, endpoint);
+    bind_i64(q, 3, attempts);
     while (db_step(s->db, q)) {
         int i = 0;
 

@@ -166,8 +166,9 @@ void store_attempt_put(struct store *s, const struct attempt_row *row);
 typedef void attempt_row_fn(void *self, const struct attempt_row *row);
 bool store_attempt_get(struct store *s, uint64_t n, attempt_row_fn *each,
                        void *self);
-/* Oldest first. */
+/* Oldest first. `endpoint`: only those at it; "": all. `attempts`: only those with this number; 0: all. */
 void store_attempts_of_event(struct store *s, const char *event_id,
+                             const char *endpoint, int64_t attempts,
                              attempt_row_fn *each, void *self);
 /* The last row; 0: there is none. */
 int64_t store_attempt_last(struct store *s);

@@ -35,6 +35,9 @@ const struct value response_fields[] = {
 static const struct value attempts_args[] = {
     TEXT("id", "the evt_ id of the event", .flags = VALUE_REQUIRED, .min = 1,
          .max = 200),
+    TEXT("endpoint", "only attempts at this endpoint", .min = 1,
+         .max = NAME_MAX_BYTES),
+    INTEGER("n", "only attempts with this number", .min = 1, .max = INT64_MAX),
     {0}};
 
 static const struct value sent_part = TEXT(

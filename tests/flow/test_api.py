@@ -378,6 +378,8 @@ class Events(Api):
         attempt = self.get(rig, f"/attempts/{event}.crm.1")
         self.assertEqual((attempt["n"], attempt["http_status"], attempt["outcome"]),
                          (1, 503, "retrying"))
+        asked = rig.ask("deliverer-1", "trace", id=event, endpoint="crm", n=2)["attempts"]
+        self.assertEqual([(a["endpoint"], a["n"]) for a in asked], [("crm", 2)])
         for bad in ("x", event, f"{event}.crm", f"{event}.crm.9", f"{event}.crn.1",
                     f"{event}.crm.0", f"{event}.crm.1x", f"{event}..1"):
             self.assertEqual(self.error(self.call(rig, "GET", "/attempts/" + bad))[:2],
