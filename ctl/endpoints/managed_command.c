@@ -133,6 +133,15 @@ static json_t *named(struct ctl *c, bool versions)
     return args;
 }
 
+static void print_warnings(const json_t *reply)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach(json_object_get(reply, "warnings"), i, one)
+        fprintf(stderr, "warning: %s\n", json_string_value(one));
+}
+
 /* ---- create ---- */
 
 static json_t *split_at_commas(const char *text)
@@ -186,6 +195,7 @@ int run_endpoints_create(struct ctl *c)
         fprintf(stderr, "This signing secret is shown only once. ");
     fprintf(stderr, "The endpoint gets events from number %s on.\n",
             text_of(reply, "effective_from"));
+    print_warnings(reply);
     json_decref(reply);
     return 0;
 }
@@ -219,6 +229,7 @@ int run_endpoints_change(struct ctl *c)
     }
     printf("%s is changed; it has version %s now\n", text_of(reply, "name"),
            text_of(reply, "version"));
+    print_warnings(reply);
     json_decref(reply);
     return 0;
 }

@@ -256,7 +256,13 @@ static const struct value endpoint_fields[] = {ENDPOINT_FIELDS, {0}};
              "the new signing secret, which is shown only here; null: none " \
              "was made",                                                     \
              .flags = VALUE_NULL | VALUE_SECRET)
-const struct value endpoint_changed_fields[] = {CHANGED_FIELDS, {0}};
+const struct value endpoint_changed_fields[] = {
+    CHANGED_FIELDS,
+    LIST("warnings", &value_text,
+         "probable mistakes, as sentences: a private address that is not "
+         "permitted; absent: there are none",
+         .flags = VALUE_ABSENT),
+    {0}};
 const struct value endpoint_rotated_fields[] = {
     CHANGED_FIELDS,
     TIME("old_secrets_end_at",

@@ -43,6 +43,10 @@ void settings_host(const struct settings *s, char out[HOST_NAME_SIZE]);
 /* What is wrong with the name of a process of `cluster.peers`: a static sentence, or NULL. */
 const char *settings_wrong_peer_name(const char *text);
 
+/* The host of this URL, if that is written as a private address that `allow` does not permit, so
+ * that every request to it is blocked; the caller's. NULL: it is not. Names are not looked up. */
+char *settings_blocked_host(const char *url, const struct allow_private *allow);
+
 /* The word in the file, such as "hmac-sha256". */
 const char *settings_scheme_name(enum scheme scheme);
 /* Appends the outcomes as the file names them: "network, 408, 5xx". */

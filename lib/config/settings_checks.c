@@ -2,6 +2,7 @@
  * (errors), and what is allowed but probably a mistake (warnings). */
 #include "alloc.h"
 #include "backoff.h"
+#include "config.h"
 #include "glob.h"
 #include "guard.h"
 #include "network.h"
@@ -419,16 +420,23 @@ static bool is_blocked(const struct guard *g, const char *host)
     return blocked;
 }
 
+char *settings_blocked_host(const char *url, const struct allow_private *allow)
+{
+    const struct guard g = {.allow = *allow};
+    char *host = url ? host_of(url) : NULL;
+
+    if (host && is_blocked(&g, host))
+        return host;
+    free(host);
+    return NULL;
+}
+
 static void check_address(struct conf *c, const char *url,
                           const struct allow_private *allow)
 {
-    const struct guard g = {.allow = *allow};
-    char *host;
+    char *host = settings_blocked_host(url, allow);
 
-    if (!url)
-        return;
-    host = host_of(url);
-    if (is_blocked(&g, host))
+    if (host)
         conf_warn_at(
             c, url,
             "%.100s is a private address: every request to it is blocked "

@@ -2,6 +2,7 @@
 #include "managed_commands.h"
 #include "clock.h"
 #include "conf.h"
+#include "config.h"
 #include "ended.h"
 #include "endpoint_document.h"
 #include "json_text.h"
@@ -169,9 +170,30 @@ static bool keeps_headers(const json_t *was, const json_t *patch, char why[200])
 
 /* ---- documents ---- */
 
-/* Checks the whole document. false: `why` says what is wrong. */
+/* What is allowed but probably a mistake, for who asks; NULL: nothing. */
+static json_t *warnings_of(const struct endpoint_settings *s, bool tenant)
+{
+    char *host = settings_blocked_host(s->url, &s->allow_private);
+    json_t *out = NULL;
+
+    if (host)
+        out = json_pack(
+            "[o]",
+            json_sprintf("%.100s is a private address: every request to it is "
+                         "blocked (blocked_address). %s",
+                         host,
+                         tenant ? "Only the operator of Grapnel can permit it"
+                                : "To permit it, set `allow_private` to true "
+                                  "or a list of networks such as "
+                                  "[\"127.0.0.0/8\"]"));
+    free(host);
+    return out;
+}
+
+/* Checks the whole document. false: `why` says what is wrong. `ordered` and `warnings` may be
+ * NULL; the warnings are the caller's. */
 static bool is_good(struct sequencer *q, const char *id, const json_t *doc,
-                    bool tenant, int *ordered, char why[200])
+                    bool tenant, int *ordered, json_t **warnings, char why[200])
 {
     char field[128] = "", what[300] = "";
     struct endpoint_settings *s = endpoint_document_read(q->d.settings, id, doc,
@@ -183,6 +205,8 @@ static bool is_good(struct sequencer *q, const char *id, const json_t *doc,
     }
     if (ordered)
         *ordered = (int)s->ordered;
+    if (warnings)
+        *warnings = warnings_of(s, tenant);
     endpoint_document_free(s);
     return true;
 }
@@ -194,14 +218,17 @@ static void note(struct sequencer *q, const struct endpoint *e,
                       "%s by %s", what, control_actor(q->d.control));
 }
 
+/* `warnings`: NULL, or what warnings_of() returned. */
 static json_t *reply(struct sequencer *q, const struct endpoint *e,
-                     const char *secret)
+                     const char *secret, json_t *warnings)
 {
     json_t *out = endpoint_show(q, e);
 
     json_object_set_new(out, "effective_from", json_integer(q->next_event));
     json_object_set_new(out, "secret",
                         secret ? json_string(secret) : json_null());
+    if (warnings)
+        json_object_set(out, "warnings", warnings);
     return out;
 }
 
@@ -259,7 +286,8 @@ json_t *managed_create_command(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
     char id[NAME_MAX_BYTES + 1], secret[SECRET_TEXT_BYTES] = "", what[300];
-    json_t *doc = settings_in(args), *none = json_object(), *out = NULL;
+    json_t *doc = settings_in(args), *none = json_object(), *warnings = NULL,
+           *out = NULL;
     const char *tenant = tenant_of(args);
     struct managed_row row = {.version = 1,
                               .description = text_in(args, "description"),
@@ -276,7 +304,8 @@ json_t *managed_create_command(void *self, json_t *args, char why[200])
     }
     if (confine(doc, tenant, why) && has_space(q, tenant, why) &&
         choose_id(q, text_in(args, "id"), id, why) &&
-        is_good(q, id, doc, tenant, &ordered, why) && may_keep(q, doc, why)) {
+        is_good(q, id, doc, tenant, &ordered, &warnings, why) &&
+        may_keep(q, doc, why)) {
         e = endpoint_find_or_add(q, id);
         e->ordered = ordered;
         if (managed_write(q, e, &row, doc, what)) {
@@ -284,13 +313,14 @@ json_t *managed_create_command(void *self, json_t *args, char why[200])
             endpoint_changed(q, e);
             log_info(NULL, "an endpoint was made", LS("endpoint", id),
                      LS("by", row.created_by));
-            out = reply(q, e, *secret ? secret : NULL);
+            out = reply(q, e, *secret ? secret : NULL, warnings);
         } else {
             endpoint_note_gone(q, e);
             refuse(why, "", what);
         }
     }
     OPENSSL_cleanse(secret, sizeof secret);
+    json_decref(warnings);
     json_decref(none);
     json_decref(doc);
     return out;
@@ -349,7 +379,7 @@ json_t *temporary_create_command(void *self, json_t *args, char why[200])
 
     json_object_set_new(doc, "transport", json_string("pull"));
     if (choose_id(q, "", id, why) && know_sources(q, doc, why) &&
-        is_good(q, id, doc, false, &ordered, why) &&
+        is_good(q, id, doc, false, &ordered, NULL, why) &&
         temporary_may_make(q, why)) {
         e = endpoint_add_temporary(q, id);
         e->ordered = ordered;
@@ -360,7 +390,7 @@ json_t *temporary_create_command(void *self, json_t *args, char why[200])
             endpoint_changed(q, e);
             log_info(NULL, "a temporary endpoint was made", LS("endpoint", id),
                      LS("by", row.created_by));
-            out = reply(q, e, NULL);
+            out = reply(q, e, NULL, NULL);
         } else {
             endpoint_note_gone(q, e);
             refuse(why, "", what);
@@ -409,7 +439,7 @@ static struct endpoint *named(struct sequencer *q, const json_t *args,
 struct changing {
     struct managed_row row;
     char *description, *created_by;
-    json_t *doc;
+    json_t *doc, *warnings;
 };
 
 static bool change_begin(struct sequencer *q, const struct endpoint *e,
@@ -436,6 +466,7 @@ static bool change_begin(struct sequencer *q, const struct endpoint *e,
 static void change_end(struct changing *c)
 {
     json_decref(c->doc);
+    json_decref(c->warnings);
     free(c->description);
     free(c->created_by);
 }
@@ -465,7 +496,7 @@ static bool write_change(struct sequencer *q, struct endpoint *e,
 {
     char what[300];
 
-    if (!is_good(q, e->name, c->doc, tenant, NULL, why))
+    if (!is_good(q, e->name, c->doc, tenant, NULL, &c->warnings, why))
         return false;
     if (e->temporary && !is_pull(c->doc)) {
         control_fail(why, CONTROL_INVALID,
@@ -503,7 +534,7 @@ json_t *managed_change_command(void *self, json_t *args, char why[200])
             log_info(NULL, "an endpoint was changed", LS("endpoint", e->name),
                      LI("version", c.row.version),
                      LS("by", control_actor(q->d.control)));
-            out = reply(q, e, NULL);
+            out = reply(q, e, NULL, c.warnings);
         }
     }
     if (e)
@@ -547,7 +578,7 @@ json_t *managed_rotate_command(void *self, json_t *args, char why[200])
         log_info(NULL, "the signing secret of an endpoint was rotated",
                  LS("endpoint", e->name),
                  LS("by", control_actor(q->d.control)));
-        out = reply(q, e, secret);
+        out = reply(q, e, secret, NULL);
         json_object_set_new(out, "old_secrets_end_at",
                             json_time(c.row.retire_ms));
     }

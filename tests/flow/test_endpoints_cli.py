@@ -82,6 +82,17 @@ class Life(EndpointsTest):
         self.assertEqual(len(rig.receiver.requests()), count)
         self.grapnel(rig, "test", name, code=1)
 
+    def test_a_private_address_is_warned_of(self):
+        rig = self.managed_rig(deliverers=0).start()
+        out, err = self.grapnel(rig, "create", "http://127.0.0.1:9/")
+        self.assertIn("warning: 127.0.0.1 is a private address", err)
+        name = out.split()[0]
+        _, err = self.grapnel(rig, "change", name, "--settings", "-", stdin='{"timeout": "9s"}')
+        self.assertIn("warning: 127.0.0.1 is a private address", err)
+        _, err = self.grapnel(rig, "change", name, "--settings", "-",
+                              stdin='{"allow_private": true}')
+        self.assertNotIn("warning", err)
+
     def test_an_export_with_secrets_signs_the_same_elsewhere(self):
         rig = self.managed_rig().start()
         made = json.loads(self.grapnel(rig, "create", rig.receiver.url("/hook"), "--json",

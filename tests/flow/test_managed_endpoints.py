@@ -161,6 +161,21 @@ class Life(Managed):
         self.restart(rig)
         self.assertEqual(list(rig.receiver.delivered("/hook")), [])
 
+    def test_a_private_address_that_is_not_permitted_gets_a_warning(self):
+        """As `grapnel check` warns of it in the file; a workspace is told who can permit it."""
+        rig = self.managed_rig().start()
+        self.assertNotIn("warnings", self.make(rig))
+        made = self.make(rig, allow_private=False)
+        self.assertIn("127.0.0.1 is a private address", made["warnings"][0])
+        self.assertIn("set `allow_private` to true", made["warnings"][0])
+        self.assertIn("private address", self.change(rig, made, {"timeout": "9s"})["warnings"][0])
+        self.assertNotIn("warnings", self.change(rig, made, {"allow_private": ["127.0.0.0/8"]}))
+        token = rig.cli("tokens", "create", "t", "--role", "workspace", "--workspace", "acme")[0]
+        status, _, own = self.call(rig, "POST", "/endpoints", {"url": "http://[::1]:9/"},
+                                   token=token["token"])
+        self.assertEqual(status, 200, own)
+        self.assertIn("Only the operator", own["warnings"][0])
+
     def test_a_rotated_secret_overlaps_with_the_old_one(self):
         rig = self.managed_rig().start()
         made = self.make(rig)
