@@ -261,7 +261,8 @@ static void check_backoff(const struct conf_value *v,
 {
     if (p->repeat_last && p->backoff != BACKOFF_SCHEDULE)
         conf_error_key(v, "repeat_last",
-                       "has no effect with backoff: %s; remove it",
+                       "has no effect with backoff: %s; remove it, or set "
+                       "backoff: schedule",
                        settings_backoff_words[p->backoff]);
     if (p->backoff == BACKOFF_SCHEDULE && !conf_has(v, "schedule"))
         conf_error_key(v, "schedule",

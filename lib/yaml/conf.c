@@ -964,11 +964,22 @@ static void check_kind(const struct conf_value *v, const struct conf_section *s,
 {
     const struct conf_key *by = key_named(s, s->kind);
     int kind = *(const int *)(const void *)(target + by->offset);
+    struct buf words;
 
-    for (const struct conf_key *k = s->keys; k->name; k++)
-        if (conf_has(v, k->name) && !conf_has_effect(s, k, target))
-            conf_error_key(v, k->name, "has no effect with %s: %s; remove it",
-                           by->name, by->choices[kind]);
+    buf_init(&words, MESSAGE_MAX_BYTES);
+    for (const struct conf_key *k = s->keys; k->name; k++) {
+        if (!conf_has(v, k->name) || conf_has_effect(s, k, target))
+            continue;
+        buf_reset(&words);
+        for (int i = 0; by->choices[i]; i++)
+            if (k->with >> i & 1)
+                buf_printf(&words, "%s%s", words.len ? " or " : "",
+                           by->choices[i]);
+        conf_error_key(v, k->name,
+                       "has no effect with %s: %s; remove it, or set %s: %s",
+                       by->name, by->choices[kind], by->name, words.data);
+    }
+    buf_fini(&words);
 }
 
 void conf_read_section(const struct conf_value *v, const struct conf_section *s,

@@ -689,7 +689,9 @@ static void no_such_choice(const struct conf_value *v, const struct conf_key *k,
 /* The index of the word, or -1 after reporting an error. */
 static int chosen(const struct conf_value *v, const struct conf_key *k)
 {
-    char *text = conf_string(v);
+    /* No word is of another type in YAML: for `yes` the words that are possible help more than
+     * quotes. */
+    char *text = conf_is_json(v) ? conf_string(v) : conf_scalar(v, "a string");
     int i = 0;
 
     if (!text)

@@ -295,6 +295,7 @@ static void numbers_are_whole_and_within_bounds(void **state)
         {"on: yes", "must be true or false"},
         {"on: 'true'", "must be true or false"},
         {"colour: rad", "is not one of: red, green (did you mean red?)"},
+        {"colour: yes", "\"yes\" is not one of: red, green"},
         {"words: {a: b}", "must be a list, not a map"},
         {"words:", "has no value"},
         {"words: [a, [b]]", "words[1]: must be a string, not a list"},

@@ -916,8 +916,15 @@ static const struct {
     {POLICY("max_attempts: 3, factor: 0.9"), "must be at least 1"},
     {POLICY("max_attempts: 3, first_wait: 7h"), "longer than max_wait"},
     {POLICY("max_attempts: 3, max_wait: 4s"), "longer than max_wait"},
-    {POLICY("max_attempts: 3, schedule: [1s]"), "has no effect with backoff"},
-    {POLICY("max_attempts: 3, repeat_last: true"), "has no effect with"},
+    {POLICY("max_attempts: 3, schedule: [1s]"),
+     "schedule: has no effect with backoff: exponential; remove it, or set "
+     "backoff: schedule"},
+    {POLICY("backoff: schedule, schedule: [1s], max_attempts: 3, "
+            "first_wait: 1s"),
+     "or set backoff: exponential or fixed"},
+    {POLICY("max_attempts: 3, repeat_last: true"),
+     "repeat_last: has no effect with backoff: exponential; remove it, or set "
+     "backoff: schedule"},
     {POLICY("max_attempts: 3, backoff: schedule"), "schedule: is missing"},
     {POLICY("max_attempts: 3, backoff: schedule, schedule: []"), "empty list"},
     {POLICY("max_attempts: 3, backoff: schedule, schedule: [0s]"),
