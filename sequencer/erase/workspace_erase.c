@@ -1,7 +1,7 @@
 /* workspace_erase: goes through the phases of an erasure, process by process and page by page.
  *
  * Position: {"hash", "phase", "at": the last process that is done, "n": the last event that is done,
- * "position": of the process, "rows": {ingress: row}}. */
+ * "end": the last event of the page, "position": of the process, "rows": {ingress: row}}. */
 #include "workspace_erase.h"
 #include "commands.h"
 #include "daemon_erase.h"
@@ -424,6 +424,23 @@ static bool any_is_out(struct step *s, const struct erase_event *events,
     return false;
 }
 
+/* The page ends where it did when the first process was asked: if an event of it is purged, no other takes its
+ * place, as those processes would keep what they have of it. Returns the number of events. */
+static int same_page(struct step *s, const struct erase_event *events,
+                     int count, int64_t *looked_at)
+{
+    int64_t end = number(s, "end");
+
+    if (!*text(s, "at") || !end) {
+        set_number(s, "end", *looked_at);
+    } else if (*looked_at > end) {
+        *looked_at = end;
+        while (count && events[count - 1].n > end)
+            count--;
+    }
+    return count;
+}
+
 /* A page of events: first at the deliverers and ingress, by their ids, then here. A delivery that was final may
  * have been opened again since. */
 static int events_step(struct step *s)
@@ -436,6 +453,7 @@ static int events_step(struct step *s)
     char *process;
     json_t *ids, *reply;
 
+    count = same_page(s, events, count, &looked_at);
     drop_events(s->q, events, count, &dropped);
     if (dropped) {
         json_object_set_new(s->at, "at", json_string(""));

@@ -285,6 +285,31 @@ class Everything(Erase):
         wait_for(lambda: len(rig.receiver.requests("/crm")) == 3 + 3 + 3 + 6)
         self.assertEqual(self.found(rig), [])
 
+    def test_an_event_that_is_purged_meanwhile_lets_no_other_be_forgotten(self):
+        """The deliverer was asked about 100 events; one of them goes before ingress was asked, too."""
+        rig = self.rig({"console": {"tokens": [TOKEN]}}, console=True)
+        rig.receiver.rules({"path": "/crm",
+                            "responses": [{"status": 400, "body": f"{MARK}-response"}]})
+        rig.start()
+        self.events = {NAME: [self.post(rig, NAME) for _ in range(101)]}
+        wait_for(lambda: self.left(rig) == set(self.events[NAME]))
+        rig.settle()
+        rig["deliverer-1"].pause()
+        job = self.erase(rig)
+        wait_for(lambda: self.phase(rig, job) == "events")
+        rig["ingress"].pause()
+        rig["deliverer-1"].resume()
+        wait_for(lambda: "deliverer-1" == json.loads(
+            rig.rows("sequencer", "SELECT position FROM jobs")[0]["position"])["at"])
+        rig["sequencer"].kill()
+        first = "SELECT min(n) FROM events"
+        rig.change("sequencer", f"DELETE FROM deliveries WHERE event = ({first})")
+        rig.change("sequencer", f"DELETE FROM events WHERE n = ({first})")
+        rig["ingress"].resume()
+        rig.start()
+        self.ended(rig, job)
+        self.assertLessEqual(self.left(rig), {self.events[NAME][0]})
+
 
 class ManyDeliveries(Erase):
     """One event has more open deliveries than one step of the job ends."""
