@@ -273,13 +273,9 @@ static bool refuse_unknown(const struct route_match *route, const char *name,
         buf_printf(&all, "%s%s", known.count > 1 ? ", " : "",
                    known.items[known.count - 1]);
     }
-    if (near.best)
-        refuse(wrong, name, "there is no argument \"%.40s\" here%s", name,
-               conf_near_hint(&near, hint));
-    else
-        refuse(wrong, name, "there is no argument \"%.40s\" here; there %s %s",
-               name, known.count ? "are" : "is",
-               known.count ? all.data : "none");
+    refuse(wrong, name, "there is no argument \"%.40s\" here%s; there %s %s",
+           name, conf_near_hint(&near, hint), known.count ? "are" : "is",
+           known.count ? all.data : "none");
     buf_fini(&all);
     string_list_fini(&known);
     return false;

@@ -243,7 +243,7 @@ static void test_wrong_body(void **state)
     refused(ABANDON("{\"who\":\"me\"}"), "who", "there is no argument");
     refused(ABANDON("{\"event\":\"evt_2\"}"), "event", "there is no argument");
     refused(CREATE("{\"retry_polcy\":\"default\"}"), "retry_polcy",
-            "here (did you mean retry_policy?)");
+            "here (did you mean retry_policy?); there are transport, ");
     refused(CREATE("{\"zzzzzz\":1}"), "zzzzzz", ", retry_policy, ");
     refused(CREATE("{\"timeout\":5}"), "timeout",
             "timeout: a duration as a text, such as \"24h\", is needed");
