@@ -274,12 +274,18 @@ static char *audit_key_text(const struct settings *s)
 /* ---- what is outside of the configuration ---- */
 
 static void check_folder(const char *key, const char *path,
-                         struct string_list *errors)
+                         struct string_list *errors,
+                         struct string_list *warnings)
 {
     char *trouble = own_folder_trouble(path);
 
     if (trouble)
         string_list_give(errors, gr_printf("%s: %s", key, trouble));
+    else if (own_folder_lacks_parent(path))
+        string_list_give(warnings,
+                         gr_printf("%s: on this machine no process can create "
+                                   "%s: the folder above it does not exist",
+                                   key, path));
     free(trouble);
 }
 
@@ -289,8 +295,10 @@ static bool is_usable(struct ctl *c)
     struct string_list errors = {0};
     bool good;
 
-    check_folder("state_dir", c->settings->state_dir, &errors);
-    check_folder("run_dir", c->settings->run_dir, &errors);
+    check_folder("state_dir", c->settings->state_dir, &errors,
+                 &c->settings->warnings);
+    check_folder("run_dir", c->settings->run_dir, &errors,
+                 &c->settings->warnings);
     check_replicate(c->settings, &errors, &c->settings->warnings);
     good = !errors.count;
     for (size_t i = 0; i < errors.count; i++)

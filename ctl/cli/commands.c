@@ -99,7 +99,7 @@ const struct command ctl_commands[] = {
         .help =
             "down: it is not running. silent: it runs, and does not respond: "
             "it hangs, or\nwaits for its disk. waits: it responds, but not "
-            "with its state, as its disk is full.",
+            "with its state, and says why.",
         .examples = "  grapnel status\n"
                     "  grapnel status --json | jq '.[] | select(.up | not)'\n",
         .run = run_status,

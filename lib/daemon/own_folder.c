@@ -4,19 +4,18 @@
 #include "alloc.h"
 #include <errno.h>
 #include <libgen.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool has_parent(const char *path)
+bool own_folder_lacks_parent(const char *path)
 {
     char *copy = gr_strdup(path);
-    bool there = access(dirname(copy), F_OK) == 0 || errno != ENOENT;
+    bool lacks = access(dirname(copy), F_OK) != 0 && errno == ENOENT;
 
     free(copy);
-    return there;
+    return lacks;
 }
 
 char *own_folder_trouble(const char *path)
@@ -37,10 +36,6 @@ char *own_folder_trouble(const char *path)
     if (lstat(path, &st) == 0)
         return gr_printf("%s is a symbolic link to something that does not "
                          "exist: create that, or remove the link",
-                         path);
-    if (!has_parent(path))
-        return gr_printf("cannot create %s: the folder above it does not "
-                         "exist: create that",
                          path);
     return NULL;
 }
