@@ -75,8 +75,10 @@ int ipc_bind_again(zsock_t *socket, const char *run_dir, const char *name,
 
     if (ipc_file(run_dir, name, kind))
         return 0;
+    lock = ipc_lock(run_dir);
+    if (lock < 0 && errno == EWOULDBLOCK)
+        return 0; /* the caller looks again */
     address = ipc_address(run_dir, name, kind);
-    lock = lock_or_go_on(run_dir);
     if (!ipc_file(run_dir, name, kind))
         rc = zsock_bind(socket, "%s", address) < 0 ? -1 : 1;
     ipc_unlock(lock);

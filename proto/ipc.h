@@ -20,7 +20,7 @@ char *ipc_address(const char *run_dir, const char *name, const char *kind);
 void ipc_bind(zsock_t *socket, const char *run_dir, const char *name,
               const char *kind);
 /* Binds it again at its address if the file was deleted: what is connected stays connected, and others can connect again. 1: bound; 0:
- * the file is there; -1: it cannot be bound (errno). */
+ * the file is there, or another process holds the lock of run_dir (try later); -1: it cannot be bound. Does not wait. */
 int ipc_bind_again(zsock_t *socket, const char *run_dir, const char *name,
                    const char *kind);
 /* A console may bind NAME.control for a process that is on another host now. So no process decides about a socket's file by

@@ -358,6 +358,22 @@ struct handed {
     struct epochs epochs;
 };
 
+/* false: the file is damaged there. */
+static bool read_starts(sqlite3_stmt *s, struct epochs *out)
+{
+    int64_t last = 0, first;
+    int rc;
+
+    while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
+        first = sqlite3_column_int64(s, 1);
+        if (first <= last)
+            return false;
+        last = first;
+        epochs_add(out, (uint64_t)sqlite3_column_int64(s, 0), (uint64_t)first);
+    }
+    return rc == SQLITE_DONE;
+}
+
 /* Version 0.2.0 and earlier have other names. */
 static struct handed read_handed(const char *path)
 {
@@ -372,16 +388,14 @@ static struct handed read_handed(const char *path)
     sqlite3_stmt *s = NULL, *of = NULL;
 
     (void)sqlite3_open_v2(path, &h, SQLITE_OPEN_READWRITE, NULL);
-    for (size_t i = 0; i < COUNT_OF(queries) && !handed.next; i++) {
+    for (size_t i = 0; i < COUNT_OF(queries) && !handed.epochs.count; i++) {
         if (sqlite3_prepare_v2(h, queries[i][0], -1, &s, NULL) == SQLITE_OK &&
             sqlite3_prepare_v2(h, queries[i][1], -1, &of, NULL) == SQLITE_OK &&
             sqlite3_step(s) == SQLITE_ROW) {
             handed.next = sqlite3_column_int64(s, 0);
             sqlite3_bind_int64(of, 1, sqlite3_column_int64(s, 1));
-            while (sqlite3_step(of) == SQLITE_ROW)
-                epochs_add(&handed.epochs,
-                           (uint64_t)sqlite3_column_int64(of, 0),
-                           (uint64_t)sqlite3_column_int64(of, 1));
+            if (!read_starts(of, &handed.epochs))
+                handed.next = 0;
         }
         sqlite3_finalize(of);
         sqlite3_finalize(s);

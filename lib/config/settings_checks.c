@@ -241,8 +241,9 @@ static bool listeners_meet(const struct listener *a, const struct listener *b)
            (!memcmp(x, any4, sizeof x) || !memcmp(y, any4, sizeof y));
 }
 
+/* Only a warning if two processes listen, as they may be in two containers. */
 static void check_listeners(struct conf *c, const struct listener *a,
-                            const struct listener *b)
+                            const struct listener *b, bool of_one_process)
 {
     static const char format[] =
         "listens at the same address and port as %s%s: choose another port";
@@ -254,6 +255,8 @@ static void check_listeners(struct conf *c, const struct listener *a,
         conf_warn_at(c, b->text, format, a->key, " (by default)");
     else if (conf_is_default(c, b->text))
         conf_warn_at(c, a->text, format, b->key, " (by default)");
+    else if (!of_one_process)
+        conf_warn_at(c, a->text, format, b->key, "");
     else
         conf_error_at(c, a->text, format, b->key, "");
 }
@@ -306,11 +309,11 @@ static void check_ports(struct conf *c, const struct settings *s)
                                                 s->console.port),
                           publisher = publisher_of(s->metrics_publish);
 
-    check_listeners(c, &publisher, &console);
+    check_listeners(c, &publisher, &console, true);
     if (may_be_apart(s))
         return;
-    check_listeners(c, &console, &ingress);
-    check_listeners(c, &publisher, &ingress);
+    check_listeners(c, &console, &ingress, false);
+    check_listeners(c, &publisher, &ingress, false);
 }
 
 void settings_check_across(struct conf *c, const struct settings *s,

@@ -30,6 +30,7 @@ enum {
     ERRORS_LOGGED = 100,
     LOCK_TEXT_BYTES = 400,
     FRAMES_PER_TURN = 256,
+    LOOK_AT_SOCKETS_MS = 2000,
     RANDOM_AT_ONCE = 128,
     OPEN_MAX_MS =
         5000, /* to open the database before the log says that it takes long */
@@ -568,15 +569,30 @@ static int work(void *self)
     return 0; /* after_commit() knows how long */
 }
 
+static const char *const socket_kinds[DAEMON_SOCKETS] = {"control", "metrics"};
+
+static void know_socket_files(struct daemon *d)
+{
+    for (int i = 0; i < DAEMON_SOCKETS; i++)
+        d->socket_files[i] = ipc_file(d->settings->run_dir, d->name,
+                                      socket_kinds[i]);
+}
+
 /* Somebody may have deleted run_dir. Processes that are connected go on, but one that starts, and the command line, could not connect. */
 static void keep_sockets(struct daemon *d)
 {
     const char *run_dir = d->settings->run_dir;
+    int64_t left_ms = d->sockets_ms + LOOK_AT_SOCKETS_MS - d->loop.mono_ms;
     int inboxes, control, metrics;
 
-    if (d->loop.stopping || d->loop.mono_ms - d->sockets_ms < SECOND_MS)
+    if (d->loop.stopping)
         return;
+    if (left_ms > 0 && left_ms <= LOOK_AT_SOCKETS_MS) {
+        d->wait_ms = loop_sooner(d->wait_ms, (int)left_ms);
+        return;
+    }
     d->sockets_ms = d->loop.mono_ms;
+    d->wait_ms = loop_sooner(d->wait_ms, LOOK_AT_SOCKETS_MS);
     (void)mkdir(run_dir, 0700);
     inboxes = mailbox_bind_again(d->mailbox);
     control = control_bind_again(d->control, run_dir);
@@ -591,6 +607,8 @@ static void keep_sockets(struct daemon *d)
         return;
     }
     d->sockets_lost = false;
+    if (control + metrics)
+        know_socket_files(d);
     if (inboxes + control + metrics)
         log_warn(
             NULL, "sockets of this process were deleted; they are bound again",
@@ -883,8 +901,6 @@ static void join_consoles(struct daemon *d)
     metrics_also(d->metrics, control_publish, d->control);
 }
 
-static const char *const socket_kinds[DAEMON_SOCKETS] = {"control", "metrics"};
-
 /* Of a console: the process was on another host, and now it is here (console/run_sockets.h). */
 static void know_sockets(struct daemon *d)
 {
@@ -892,9 +908,7 @@ static void know_sockets(struct daemon *d)
 
     unlink(path);
     free(path);
-    for (int i = 0; i < DAEMON_SOCKETS; i++)
-        d->socket_files[i] = ipc_file(d->settings->run_dir, d->name,
-                                      socket_kinds[i]);
+    know_socket_files(d);
 }
 
 void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,

@@ -182,15 +182,16 @@ static char *secret_file(const struct conf_value *v, const struct conf_key *k,
     return text;
 }
 
-/* Whether the text is the path of a file, as `file:` would find it. A header's value may be any
- * word, so there it is one only with a slash. */
+/* Whether the text is the path of a file, as `file:` would find it. A word without a slash or a dot never is: somebody may make
+ * a file of this name later, and the next start must not fail. A header's value may have dots. */
 static bool is_path_of_file(const struct conf_value *v,
                             const struct conf_key *k, const char *text)
 {
     char *path = absolute(v, text);
     struct stat st;
-    bool found = (!(k->flags & CONF_EMPTY_OK) || strchr(text, '/')) &&
-                 stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    bool may_be = strchr(text, '/') ||
+                  (!(k->flags & CONF_EMPTY_OK) && strchr(text, '.'));
+    bool found = may_be && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 
     free(path);
     return found;

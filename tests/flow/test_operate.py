@@ -500,6 +500,7 @@ class Start(RigTest):
         status = rig.cli_text("status")
         self.assertEqual((status.returncode, status.stderr), (0, ""), status.stdout)
         rig["sequencer"].stop()
+        self.assertFalse((rig.run_dir / "sequencer.control").exists(), "one that stopped in order leaves none")
         rig["sequencer"].start()
         rig.wait_status(rig.accept())
         rig["ingress"].stop()
