@@ -33,7 +33,8 @@ char *own_folder_trouble(const char *path)
         return NULL;
     if (error != ENOENT)
         return gr_printf("cannot create %s: %s", path, strerror(error));
-    if (lstat(path, &st) == 0)
+    /* Another process may have created the folder meanwhile. */
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
         return gr_printf("%s is a symbolic link to something that does not "
                          "exist: create that, or remove the link",
                          path);
