@@ -16,6 +16,9 @@ static const char *text_of(const json_t *o, const char *key)
     return text ? text : "";
 }
 
+/* A delivery may have thousands of attempts, with their requests and responses. */
+enum { NEWEST_ATTEMPTS = 100 };
+
 /* ---- asking ---- */
 
 /* The command by which a process tells what it knows of an event; NULL: it knows nothing. */
@@ -45,6 +48,8 @@ static void ask_others(struct api_request *r, const char *id,
         args = json_pack("{s:s}", "id", part ? request : id);
         if (part)
             json_object_set_new(args, "event", json_string(id));
+        if (trace == &command_attempts)
+            json_object_set_new(args, "newest", json_integer(NEWEST_ATTEMPTS));
         api_ask(r, p.names[i], trace, args);
     }
     processes_fini(&p);
@@ -170,7 +175,10 @@ void event_read(struct api_request *r)
     const char *id;
 
     if (r->stage++ == 0) {
-        api_ask(r, "sequencer", &command_event, json_incref(r->args));
+        json_t *args = json_copy(r->args);
+
+        json_object_set_new(args, "newest", json_integer(NEWEST_ATTEMPTS));
+        api_ask(r, "sequencer", &command_event, args);
     } else if (r->stage == 2) {
         if (!is_one_event(r, api_reply(r, 0)))
             return;

@@ -122,6 +122,7 @@ export function show(place, context) {
       d.next_attempt_at && h("p", null, t`The next attempt is due at ${time(d.next_attempt_at)}.`),
       d.retry && h("p", { class: "soft small" }, t`Retry policy ${d.retry.policy}.`),
       isOpen && planOf(d),
+      d.attempts_left_out > 0 && h("p", { class: "soft small" }, t`${count(d.attempts_left_out)} older attempts are not shown.`),
       d.attempts.length ? few(`attempts ${d.endpoint}`, [...d.attempts].reverse(), ATTEMPTS, (n) => t`Show ${n} earlier attempts`, (a) => attempt(d, a)) : h("p", { class: "soft" }, t`There was no attempt yet.`));
   }
 

@@ -97,6 +97,7 @@ export default {
     "{0} more": "{0} weitere",
     "{0} of {1} deliveries are drawn, those without success first. ": "{0} von {1} Zustellungen sind gezeichnet, die ohne Erfolg zuerst. ",
     "{0} steps of processes are only in the list below.": "{0} Schritte von Prozessen stehen nur in der Liste unten.",
+    "{0} older attempts are not shown.": "{0} ältere Versuche werden nicht gezeigt.",
     "Show {0} earlier attempts": "{0} frühere Versuche zeigen",
     "Show {0} more deliveries": "{0} weitere Zustellungen zeigen",
     "what to do": "was zu tun ist",

@@ -142,6 +142,7 @@ json_t *delivery_trace_event(void *self, json_t *args, char why[200])
     t.waiting = json_array();
     store_attempts_of_event(&t.d->store, id, endpoint ? endpoint : "",
                             json_integer_value(json_object_get(args, "n")),
+                            json_integer_value(json_object_get(args, "newest")),
                             add_attempt, &t);
     store_tasks_of_event(&t.d->store, id, add_row, &t);
     LIST_FOREACH(task, &t.d->tasks.all, link)

@@ -6,7 +6,7 @@
 #include "transfer.h"
 #include <jansson.h>
 
-/* The command `trace` (control.h): {"id", "endpoint"?, "n"?} → {"attempts":[…], "waiting":[…]}. NULL: `why`. */
+/* The command `trace` (control.h): {"id", "endpoint"?, "n"?, "newest"?} → {"attempts":[…], "waiting":[…]}. NULL: `why`. */
 json_t *delivery_trace_event(void *self, json_t *args, char why[200]);
 /* The newest attempts, at most 250, without requests and responses. */
 json_t *delivery_trace_recent(void *self, json_t *args, char why[200]);

@@ -115,7 +115,10 @@ static void prepare_attempts(struct store *s)
         "SELECT " ROW_NAMES(
             ATTEMPT_COLUMNS) " FROM attempts WHERE event_id = ?1 AND (?2 = '' "
                              "OR endpoint = ?2) AND (?3 = 0 OR attempts = ?3) "
-                             "ORDER BY n");
+                             "AND (?4 = 0 OR n IN (SELECT n FROM (SELECT n, "
+                             "row_number() OVER (PARTITION BY endpoint ORDER "
+                             "BY n DESC) AS place FROM attempts WHERE event_id "
+                             "= ?1) WHERE place <= ?4)) ORDER BY n");
     s->sql.attempt_last = prepare(s, "SELECT max(n) FROM attempts");
     s->sql.attempts_after = prepare(
         s, "SELECT " ROW_NAMES(
@@ -408,7 +411,7 @@ bool store_attempt_get(struct store *s, uint64_t n, attempt_row_fn *each,
 
 void store_attempts_of_event(struct store *s, const char *event_id,
                              const char *endpoint, int64_t attempts,
-                             attempt_row_fn *each, void *self)
+                             int64_t newest, attempt_row_fn *each, void *self)
 {
     stmt *q = s->sql.attempts_of_event;
     struct attempt_row row;
@@ -416,6 +419,7 @@ void store_attempts_of_event(struct store *s, const char *event_id,
     bind_text(q, 1, event_id);
     bind_text(q, 2, endpoint);
     bind_i64(q, 3, attempts);
+    bind_i64(q, 4, newest);
     while (db_step(s->db, q)) {
         int i = 0;
 

@@ -166,10 +166,11 @@ void store_attempt_put(struct store *s, const struct attempt_row *row);
 typedef void attempt_row_fn(void *self, const struct attempt_row *row);
 bool store_attempt_get(struct store *s, uint64_t n, attempt_row_fn *each,
                        void *self);
-/* Oldest first. `endpoint`: only those at it; "": all. `attempts`: only those with this number; 0: all. */
+/* Oldest first. `endpoint`: only those at it; "": all. `attempts`: only those with this number; 0: all.
+ * `newest`: only the newest so many of each endpoint; 0: all. */
 void store_attempts_of_event(struct store *s, const char *event_id,
                              const char *endpoint, int64_t attempts,
-                             attempt_row_fn *each, void *self);
+                             int64_t newest, attempt_row_fn *each, void *self);
 /* The last row; 0: there is none. */
 int64_t store_attempt_last(struct store *s);
 /* Newest first, those after row n, without response, request and timings. */

@@ -187,7 +187,7 @@ static bool look(struct deliverer *d, struct quarantined *s)
         return true;
     /* Not in memory and without a row: its result was committed just before the
      * crash, or the sequencer sends it again. */
-    store_attempts_of_event(&d->store, slot->event_id, "", 0, see_attempt,
+    store_attempts_of_event(&d->store, slot->event_id, "", 0, 0, see_attempt,
                             &past);
     return !past.ended;
 }

@@ -38,6 +38,7 @@ static const struct value attempts_args[] = {
     TEXT("endpoint", "only attempts at this endpoint", .min = 1,
          .max = NAME_MAX_BYTES),
     INTEGER("n", "only attempts with this number", .min = 1, .max = INT64_MAX),
+    ARG_NEWEST,
     {0}};
 
 static const struct value sent_part = TEXT(

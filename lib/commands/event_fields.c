@@ -67,6 +67,9 @@ static const struct value delivery_fields[] = {
             .flags = VALUE_NULL),
     LIST("attempts", &attempt,
          "its attempts whose results the sequencer has, oldest first"),
+    INTEGER("attempts_left_out",
+            "how many older attempts `attempts` leaves out: over HTTP it has "
+            "about the newest 100"),
     TIME("next_attempt_at",
          "when the next attempt is due; null: as soon as possible, or never",
          .flags = VALUE_NULL),

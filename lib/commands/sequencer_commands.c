@@ -35,6 +35,7 @@ static const struct value event_args[] = {
          "the evt_ id of the event, or the provider's id of the event "
          "or of its delivery",
          .flags = VALUE_REQUIRED, .min = 1, .max = HEADERS_MAX_BYTES),
+    ARG_NEWEST,
     ARG_TENANT,
     {0}};
 

@@ -111,6 +111,10 @@ extern const char *const event_statuses[], *const delivery_statuses[];
 extern const struct value event_fields[]; /* as lists have an event */
 /* as `trace` has it: with clock, deliveries, timeline, events and request */
 extern const struct value event_trace_fields[];
+#define ARG_NEWEST                                                             \
+    INTEGER("newest",                                                          \
+            "only so many attempts of each delivery, the newest; absent: all", \
+            .min = 1, .max = 1000, .flags = VALUE_LOCAL)
 extern const struct value timeline_step; /* {"at","process","what"} */
 
 /* deliverer_commands.c: an exchange with an endpoint, an attempt, and a test */

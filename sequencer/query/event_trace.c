@@ -21,6 +21,7 @@ struct trace {
     struct sequencer *q;
     char *event_id;
     const char *tenant; /* only its endpoints, and no names of others */
+    int64_t newest;     /* attempts of each delivery; 0: all */
     json_t *timeline;
     json_t *tried; /* the part of it about attempts, appended at the end */
     json_t *deliveries;
@@ -454,13 +455,19 @@ static void on_delivery(void *arg, const struct delivery *d,
                         const char *endpoint)
 {
     struct trace *t = arg;
+    int64_t left_out = 0;
 
     t->count++;
     if (!tenant_has_endpoint(t->q, t->tenant, d->endpoint))
         return;
     t->endpoint = endpoint;
     t->attempts = json_array();
-    store_attempts(t->q->store, d->event, d->endpoint, on_attempt, t);
+    if (t->newest)
+        left_out = store_attempts_count(t->q->store, d->event, d->endpoint) -
+                   t->newest;
+    if (left_out < 0)
+        left_out = 0;
+    store_attempts(t->q->store, d->event, d->endpoint, left_out, on_attempt, t);
     if (d->status == DELIVERY_DELIVERED)
         on_attempt(t, d->attempts, d->at_ms, d->duration_ms, d->http_status, "",
                    d->deliverer);
@@ -468,11 +475,12 @@ static void on_delivery(void *arg, const struct delivery *d,
     json_array_append_new(
         t->deliveries,
         json_pack(
-            "{s:s,s:s,s:o,s:o,s:o,s:o,s:s,s:o}", "endpoint", endpoint, "status",
-            delivery_status_name(d->status), "reason",
+            "{s:s,s:s,s:o,s:o,s:o,s:I,s:o,s:s,s:o}", "endpoint", endpoint,
+            "status", delivery_status_name(d->status), "reason",
             json_text_or_null(delivery_has_failed(d->status) ? d->reason : ""),
             "previous", json_number_or_null((int64_t)d->previous), "attempts",
-            t->attempts, "next_attempt_at",
+            t->attempts, "attempts_left_out", (json_int_t)left_out,
+            "next_attempt_at",
             json_time(d->status < DELIVERY_DELIVERED ? d->next_ms : 0),
             "priority", priority_name(choice_priority(d->retry_choice)),
             "retry",
@@ -515,11 +523,12 @@ static json_t *request_of(struct sequencer *q, int64_t event)
 /* ---- one event ---- */
 
 static json_t *trace_row(struct sequencer *q, const struct event_row *e,
-                         const char *tenant)
+                         const char *tenant, int64_t newest)
 {
     struct trace t = {.q = q,
                       .event_id = gr_strdup(e->id),
                       .tenant = tenant,
+                      .newest = newest,
                       .timeline = json_array(),
                       .deliveries = json_array(),
                       .tried = json_array()};
@@ -626,20 +635,21 @@ json_t *event_trace(void *self, json_t *args, char why[200])
     struct sequencer *q = self;
     const char *id = json_string_value(json_object_get(args, "id"));
     const char *tenant = tenant_of(args);
+    int64_t newest = json_integer_value(json_object_get(args, "newest"));
     struct matches m = {.q = q, .list = json_array()};
     struct event_row e = {0};
     json_t *out = NULL;
 
     if (store_event_by_id(q->store, wire_text(id), &e) &&
         tenant_has_event(q, tenant, &e)) {
-        out = trace_row(q, &e, tenant);
+        out = trace_row(q, &e, tenant, newest);
     } else if (tenant) {
         control_fail(why, CONTROL_NOT_FOUND, "no event has this id");
     } else {
         bool unread = !events_of_provider_id(q, id, on_match, &m, why);
 
         if (json_array_size(m.list) == 1 && store_event(q->store, m.n, &e))
-            out = trace_row(q, &e, NULL);
+            out = trace_row(q, &e, NULL, newest);
         else if (json_array_size(m.list) > 1)
             out = json_pack("{s:O}", "matches", m.list);
         else if (!unread || ulid_is_of_event(id))

@@ -46,7 +46,7 @@ struct store {
     stmt *open_figures, *endpoint_figures, *count_waiting, *has_open,
         *count_retrying, *in_flight;
     stmt *ready, *waiting, *open_grant, *out_after;
-    stmt *attempt_add, *attempts;
+    stmt *attempt_add, *attempts, *attempts_count;
     stmt *dead_letter_add, *dead_letter, *dead_letter_drop,
         *dead_letter_pending, *dead_letter_dead;
     stmt *reopening_add, *reopening_drop, *reopenings, *reopening_pending;
@@ -236,7 +236,10 @@ static const struct db_statement statements[] = {
                       "deliverer) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)"},
     {AT(attempts),
      "SELECT n, at_ms, duration_ms, http_status, error, deliverer FROM "
-     "attempts WHERE event = ? AND endpoint = ? ORDER BY n, at_ms"},
+     "(SELECT * FROM attempts WHERE event = ?1 AND endpoint = ?2 ORDER BY "
+     "at_ms, n LIMIT -1 OFFSET ?3) ORDER BY n, at_ms"},
+    {AT(attempts_count),
+     "SELECT count(*) FROM attempts WHERE event = ? AND endpoint = ?"},
     {AT(dead_letter_add),
      ROW_INSERT_WITH("dead_letters", DEAD_LETTER_COLUMNS, ", link_n",
                      ", :link_n") " RETURNING n"},
@@ -996,13 +999,21 @@ void store_attempt_add(struct store *s, int64_t event, int64_t endpoint,
     db_run(s->db, q);
 }
 
+int64_t store_attempts_count(struct store *s, int64_t event, int64_t endpoint)
+{
+    bind_i64(s->attempts_count, 1, event);
+    bind_i64(s->attempts_count, 2, endpoint);
+    return db_number(s->db, s->attempts_count, 0);
+}
+
 void store_attempts(struct store *s, int64_t event, int64_t endpoint,
-                    attempt_fn *fn, void *arg)
+                    int64_t left_out, attempt_fn *fn, void *arg)
 {
     stmt *q = s->attempts;
 
     bind_i64(q, 1, event);
     bind_i64(q, 2, endpoint);
+    bind_i64(q, 3, left_out);
     while (db_step(s->db, q))
         fn(arg, col_i64(q, 0), col_i64(q, 1), col_i64(q, 2), col_i64(q, 3),
            col_text(q, 4), col_text(q, 5));

@@ -203,8 +203,10 @@ void store_attempt_add(struct store *s, int64_t event, int64_t endpoint,
 typedef void attempt_fn(void *arg, int64_t n, int64_t at_ms,
                         int64_t duration_ms, int64_t http_status,
                         const char *error, const char *deliverer);
+int64_t store_attempts_count(struct store *s, int64_t event, int64_t endpoint);
+/* Without the `left_out` oldest ones. */
 void store_attempts(struct store *s, int64_t event, int64_t endpoint,
-                    attempt_fn *fn, void *arg);
+                    int64_t left_out, attempt_fn *fn, void *arg);
 
 /* ---- dead letters ---- */
 

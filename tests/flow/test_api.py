@@ -360,6 +360,27 @@ class Replies(Api):
 
 
 class Events(Api):
+    def test_an_event_has_the_newest_attempts_of_each_delivery(self):
+        """Thousands of them would hold the processes that deliver. `grapnel trace` and evidence have all."""
+        rig = self.api_rig({"retry_policies": [{"name": "default", "backoff": "fixed", "first_wait": "2ms",
+                                                "jitter": "none", "max_attempts": 1000}]}).start()
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}] * 120 + [{"status": 200}]})
+        event = rig.accept()
+        rig.wait_status(event)
+        rig.settle()
+        document = self.get(rig, "/events/" + event)
+        delivery, = document["deliveries"]
+        numbers = [a["n"] for a in delivery["attempts"]]
+        self.assertEqual((numbers[-1], len(numbers), delivery["attempts_left_out"]), (121, 101, 20))
+        self.assertEqual(numbers, sorted(numbers))
+        self.assertNotIn("attempt 10 at", json.dumps(document["timeline"]))
+        self.assertEqual({a["request"]["method"] for a in delivery["attempts"][2:]}, {"POST"})
+        delivery, = rig.trace(event)["deliveries"]
+        self.assertEqual(([a["n"] for a in delivery["attempts"]], delivery["attempts_left_out"]),
+                         (list(range(1, 122)), 0))
+        self.assertEqual(rig.cli_text("evidence", "key").returncode, 0)
+        self.assertIn(b"attempt 10 at", self.get(rig, f"/events/{event}/evidence"))
+
     def test_an_event_has_what_all_processes_know(self):
         rig = self.api_rig().start()
         rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}, {"status": 200}]})

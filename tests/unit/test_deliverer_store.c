@@ -78,7 +78,7 @@ static void results_become_rows_of_the_log(void **state)
     assert_string_equal(seen, "1 crm evt_a 1 7 0 1");
     assert_true(store_attempt_get(&store, 2, see, seen));
     assert_string_equal(seen, "2   0 77 0 0");
-    store_attempts_of_event(&store, "evt_b", "", 0, see, seen);
+    store_attempts_of_event(&store, "evt_b", "", 0, 0, see, seen);
     assert_string_equal(seen, "3 crm evt_b 2 7 6 2");
     db_close(db);
 }
