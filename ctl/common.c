@@ -161,7 +161,7 @@ bool is_known(struct ctl *c, const char *list, const char *what,
     return false;
 }
 
-/* Whether the sequencer gives no other reply than that there is no such endpoint. */
+/* false: the sequencer says that no endpoint has this name. */
 static bool may_be_there(struct ctl *c, const char *command, json_t *args)
 {
     bool unreachable = false;

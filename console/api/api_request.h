@@ -97,7 +97,7 @@ bool api_has_failed(const struct api_request *r, size_t i);
 /* The names of processes of this kind in run_dir; the caller calls processes_fini(). */
 void api_processes(struct api_request *r, const char *kind,
                    struct processes *out);
-/* The same, and those that were stopped and have a database. false: responds, and there is no list. */
+/* The same, with those that are stopped and have a database. false: it has responded with the error, and `out` is not set. */
 bool api_processes_with_data(struct api_request *r, const char *kind,
                              struct processes *out);
 

@@ -160,7 +160,7 @@ static const char *why_missing(const struct process_question *q)
     }
 }
 
-/* No job was made: what was refused says more than who is away. */
+/* No job was made: responds with the first refusal, or else says which process is away. */
 static void fail(struct api_request *r)
 {
     for (size_t i = 0; i < r->asked_count; i++)

@@ -780,7 +780,7 @@ static const struct value facts_args[] = {
          "the ids of events; none: it only says whether the endpoint exists",
          .flags = VALUE_REQUIRED, .max = 500),
     ARG_ENDPOINT("says whether this endpoint is subscribed to them; "
-                 "`not_found`: there is none with this name"),
+                 "`not_found` if no endpoint has this name"),
     {0}};
 
 static const char *const plain_statuses[] = {"routed",   "duplicate", "refused",

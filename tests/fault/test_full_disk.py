@@ -343,7 +343,7 @@ class FullDisk(RigTest):
             {first, *(a["id"] for a in load.acks())})
 
     def test_ids_of_an_upgrade_wait_for_space(self):
-        """P10: a search by a provider's id says that events are still being read, and not that there is none."""
+        """P10: a search by a provider's id says that events are still being read, not that no event has the id."""
         token = "an-admin-token-of-the-file"
         rig = self.pipeline(config={"console": {"tokens": [token]}}, console=True)
         rig.start()

@@ -47,6 +47,18 @@ static const struct command_spec end_spec = {.name = "end",
 static const struct control_command commands[] = {
     {&show_spec, show}, {&end_spec, end}, {0}};
 
+/* The request is there when this returns. */
+static void ask(const char *what)
+{
+    zmq_pollitem_t arrives = {
+        .socket = zsock_resolve(control_socket(t.control)),
+        .events = ZMQ_POLLIN};
+
+    t.request = control_send(t.dir, "x", what, NULL, NULL, 10000);
+    assert_non_null(t.request);
+    assert_int_equal(zmq_poll(&arrives, 1, 10000), 1);
+}
+
 /* A turn that has a row, and a request that only reads. */
 static int setup(void **state)
 {
@@ -63,10 +75,7 @@ static int setup(void **state)
     t.insert = db_prepare(t.loop.db, "INSERT INTO t VALUES(1)");
     t.control = control_open(t.dir, "x");
     control_add(t.control, commands, NULL);
-    t.request = control_send(t.dir, "x", "show", NULL, NULL, 10000);
-    assert_non_null(t.request);
-    while (!(zsock_events(control_socket(t.control)) & ZMQ_POLLIN))
-        zclock_sleep(0);
+    ask("show");
     db_begin(t.loop.db);
     db_run(t.loop.db, t.insert);
     return 0;
@@ -127,9 +136,7 @@ static void ask_instead(const char *what)
 {
     zsock_destroy(&t.request);
     control_work(t.control, &t.loop);
-    t.request = control_send(t.dir, "x", what, NULL, NULL, 10000);
-    while (!(zsock_events(control_socket(t.control)) & ZMQ_POLLIN))
-        zclock_sleep(0);
+    ask(what);
 }
 
 static void a_reply_can_say_what_a_rollback_leaves(void **state)
@@ -146,9 +153,7 @@ static void a_reply_can_say_what_a_rollback_leaves(void **state)
     t.request = NULL;
     assert_string_equal(code, "disk_full");
     assert_string_equal(why, "it has ended");
-    t.request = control_send(t.dir, "x", "show", NULL, NULL, 10000);
-    while (!(zsock_events(control_socket(t.control)) & ZMQ_POLLIN))
-        zclock_sleep(0);
+    ask("show");
     control_work(t.control, &t.loop);
     control_undo(t.control);
     assert_null(control_take_coded(t.request, &unreachable, code, why));
